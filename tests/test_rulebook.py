@@ -8,15 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from positions import (
-    BLACK,
-    BLUE,
-    GRAY,
-    GREEN,
-    NOBODY,
-    PINK,
-    RED,
-    WHITE,
-    YELLOW,
     emperor_stops_at,
     figure_5,
     figure_6,
@@ -42,7 +33,15 @@ from carolus_env.engine.rules import (
     move_action,
     region_action,
 )
-from carolus_env.records.position import from_dict
+
+RED, PINK, BLUE, YELLOW, GREEN = range(5)
+NOBODY, WHITE, BLACK, GRAY = range(-1, 3)
+PLACING = {"phase": "place", "placements_left": 3}
+
+
+def turn(game):
+    return known(game)["phase"], known(game)["player"]
+
 
 # ------------------------------------------------------------------------------------ preparation
 
@@ -53,17 +52,13 @@ from carolus_env.records.position import from_dict
 def test_sizes_are_those_of_the_table(players, reserve, dice, castles):
     rules = Rules(players=players)
     assert (rules.reserve, rules.dice, rules.castles_to_win) == (reserve, dice, castles)
-    game = new_game(players=players)
-    assert game["dice_due"] == [reserve]
-    for _ in range(players):
-        roll(game, *(clan % 5 for clan in range(reserve)))
-    state = known(game)
-    assert [sum(own) for own in state["reserves"]] == [reserve] * players
+    assert new_game(players=players)["dice_due"] == [reserve]
+    game = set_up(*[[clan % 5 for clan in range(reserve)]] * players, players=players)
+    assert [sum(own) for own in known(game)["reserves"]] == [reserve] * players
     play(game, *(disc_action(number + 1) for number in range(players)))
     assert known(game)["placements_left"] == dice
-    play(game, *(court_action(clan) for clan in range(dice)))
-    play(game, move_action(1))
-    assert known(game)["phase"] == "roll" and known(game)["dice_due"] == dice
+    play(game, *(court_action(clan) for clan in range(dice)), move_action(1))
+    assert turn(game)[0] == "roll" and known(game)["dice_due"] == dice
 
 
 def test_one_paladin_lies_on_each_territory_three_of_each_clan():
@@ -92,12 +87,11 @@ def test_the_first_player_is_drawn_by_lot(players):
 
 def test_a_player_decides_all_crowns_of_the_set_up_before_the_next_rolls():
     game = set_up([CROWN, RED, CROWN, RED, RED, RED, RED], first_player=1)
-    assert (known(game)["phase"], known(game)["player"]) == ("crown", 1)
     assert legal(game) == [5, 6, 7, 8, 9]
-    play(game, crown_action(GREEN))
-    assert (known(game)["phase"], known(game)["player"]) == ("crown", 1)
-    play(game, crown_action(BLUE))
-    assert (known(game)["phase"], known(game)["player"]) == ("roll", 0)
+    for clan in (GREEN, BLUE):
+        assert turn(game) == ("crown", 1)
+        play(game, crown_action(clan))
+    assert turn(game) == ("roll", 0)
     assert known(game)["reserves"][1] == paladins(red=5, green=1, blue=1)
     assert known(game)["supply"] == [32, 37, 36, 37, 36]
 
@@ -105,65 +99,50 @@ def test_a_player_decides_all_crowns_of_the_set_up_before_the_next_rolls():
 # ------------------------------------------------------------------------------------ opening phase
 
 
-def two_opening(first_player=0):
-    """Two players without crowns at their first disc."""
-    return set_up([0, 0, 1, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4, 4], first_player=first_player)
-
-
 def test_albert_plays_3_and_bob_2():
     """The rulebook's example: Bob is first and moves 1 or 2 steps, Albert 1, 2 or 3."""
     albert, bob = 0, 1
-    game = two_opening(first_player=albert)
-    assert known(game)["player"] == albert
+    game = set_up([0, 0, 1, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4, 4], first_player=albert)
+    assert turn(game) == ("disc", albert)
     play(game, disc_action(3), disc_action(2))
-    assert (known(game)["phase"], known(game)["player"]) == ("place", bob)
-    play(game, court_action(GREEN), court_action(GREEN), court_action(BLUE))
-    assert legal(game) == [move_action(1), move_action(2)]
-    play(game, move_action(2))
-    roll(game, RED, RED, RED)
-    assert (known(game)["phase"], known(game)["player"]) == ("place", albert)
-    play(game, court_action(RED), court_action(RED), court_action(PINK))
-    assert legal(game) == [move_action(1), move_action(2), move_action(3)]
-    play(game, move_action(3))
-    roll(game, RED, RED, RED)
+    for player, placed, steps in ((bob, (GREEN, GREEN, BLUE), 2), (albert, (RED, RED, PINK), 3)):
+        assert turn(game) == ("place", player)
+        play(game, *map(court_action, placed))
+        assert legal(game) == [move_action(step) for step in range(1, steps + 1)]
+        play(game, move_action(steps))
+        roll(game, RED, RED, RED)
     # "a starting player is the player who had placed the lower number in the previous round"
-    assert (known(game)["phase"], known(game)["player"]) == ("disc", bob)
+    assert turn(game) == ("disc", bob)
     assert known(game)["order"] == [bob, albert] and known(game)["round"] == 2
     assert known(game)["discs_in_hand"] == [[1, 2, 4, 5], [1, 3, 4, 5]]
 
 
 DISCS = {  # who plays which of the legal discs, and the order of play that follows
     "a number played this round is not allowed": (
-        {"player": 1, "discs": [3, 0], "order": [0, 1]}, [1, 2, 4, 5], 2, [1, 0]
-    ),
+        {"player": 1, "discs": [3, 0], "order": [0, 1]}, [1, 2, 4, 5], 2, [1, 0]),
     "the last disc may equal the others, and the one played earlier is lower": (
         {"player": 0, "discs": [0, 4], "order": [1, 0], "spent": [1, 2, 3, 5], "round": 5},
-        [4], 4, [1, 0]
-    ),
+        [4], 4, [1, 0]),
     "with every number taken each disc in hand is allowed, the last one or not": (
         {"players": 3, "player": 2, "discs": [1, 2, 0], "order": [0, 1, 2], "spent": [3, 4, 5],
-         "round": 4}, [1, 2], 1, [0, 2, 1]
-    ),
+         "round": 4}, [1, 2], 1, [0, 2, 1]),
     "discs decide the order of four players": (
         {"players": 4, "player": 3, "discs": [2, 5, 4, 0], "order": [1, 0, 2, 3]},
-        [1, 3], 3, [0, 3, 2, 1]
-    ),
+        [1, 3], 3, [0, 3, 2, 1]),
     "who plays last in one round may play first in the next": (
         {"players": 4, "player": 3, "discs": [5, 4, 2, 0], "order": [0, 1, 2, 3]},
-        [1, 3], 1, [3, 2, 1, 0]
-    ),
+        [1, 3], 1, [3, 2, 1, 0]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("table", "allowed", "disc", "order"), DISCS.values(), ids=DISCS)
 def test_discs_are_different_and_decide_the_order_of_play(table, allowed, disc, order):
-    players = table.get("players", 2)
+    players = len(order)
     full = [paladins(red=9 if players == 3 else 7)] * players
     game = position(phase="disc", reserves=full, **table)
     assert legal(game) == [disc_action(number) for number in allowed]
     play(game, disc_action(disc))
-    assert known(game)["order"] == order
-    assert (known(game)["phase"], known(game)["player"]) == ("place", order[0])
+    assert known(game)["order"] == order and turn(game) == ("place", order[0])
 
 
 def end_of_round(number, player=1, **rules):
@@ -185,7 +164,7 @@ def test_after_the_fifth_round_every_player_takes_five_discs_back():
         assert [len(hand) for hand in known(game)["discs_in_hand"]] == [4 - (number - 1) % 5] * 2
         roll(game, PINK, PINK, PINK)
         state = known(game)
-        assert state["round"] == number + 1 and state["phase"] == "disc"
+        assert (state["round"], state["phase"]) == (number + 1, "disc")
         assert [len(hand) for hand in state["discs_in_hand"]] == [5 - number % 5] * 2
         assert state["discs_played"] == [0, 0]
 
@@ -202,25 +181,21 @@ def test_the_fifth_rounds_discs_are_taken_back_after_its_last_crown():
 
 
 def test_paladins_go_to_the_own_court_or_to_any_region():
-    game = position(
-        region(),
-        region(WHITE, 3, red=3),
-        phase="place",
-        placements_left=3,
-        reserves=[paladins(red=1, yellow=6)],
-    )
+    reserves = [paladins(red=1, yellow=6)]
+    game = position(region(), region(WHITE, 3, red=3), **PLACING, reserves=reserves)
     before = [one["paladins"] for one in known(game)["regions"]]
     assert len(before) == 13
-    of_red = [court_action(RED), *(region_action(RED, number) for number in range(13))]
-    of_yellow = [court_action(YELLOW), *(region_action(YELLOW, number) for number in range(13))]
-    assert legal(game) == of_red + of_yellow
+    assert legal(game) == [
+        action
+        for clan in (RED, YELLOW)
+        for action in (court_action(clan), *(region_action(clan, n) for n in range(13)))
+    ]
     play(game, region_action(YELLOW, 1), region_action(YELLOW, 1), court_action(RED))
     state = known(game)
     before[1][YELLOW] += 2
     assert [one["paladins"] for one in state["regions"]] == before
     assert state["courts"] == [paladins(red=1), paladins()]
-    assert state["reserves"][0] == paladins(yellow=4)
-    assert state["phase"] == "move"
+    assert state["reserves"][0] == paladins(yellow=4) and state["phase"] == "move"
 
 
 def test_regions_are_counted_clockwise_from_the_emperor():
@@ -236,14 +211,11 @@ def test_regions_are_counted_clockwise_from_the_emperor():
 @pytest.mark.parametrize("held", [0, 1, 2, 3, 4])
 def test_fewer_paladins_are_played_only_if_the_reserve_holds_fewer(held):
     """And the full number of dice is rolled all the same."""
-    game = position(
-        phase="roll", player=0, reserves=[paladins(red=4), paladins(blue=held)], discs=[1, 2]
-    )
+    reserves = [paladins(red=4), paladins(blue=held)]
+    game = position(phase="roll", player=0, reserves=reserves, discs=[1, 2])
     roll(game, GREEN, GREEN, GREEN)
-    state = known(game)
-    assert state["player"] == 1
-    assert state["placements_left"] == min(held, 3)
-    assert state["phase"] == ("place" if held else "move")
+    assert turn(game) == ("place" if held else "move", 1)
+    assert known(game)["placements_left"] == min(held, 3)
     play(game, *[court_action(BLUE)] * min(held, 3), move_action(1))
     assert known(game)["dice_due"] == 3
 
@@ -258,11 +230,9 @@ CONTROLLED = {  # the red paladins in the courts, who controls red, and after ea
     "opposite partners' courts are not added": ({"players": 4}, [2, 4, 3, 0], 1, [1, 1, 0]),
     "an opposite partner must be surpassed": ({"players": 4}, [2, 1, 4, 0], 2, [2, 2, 0]),
     "adjacent partners' courts are not added": (
-        {"players": 4, "partners": "adjacent"}, [2, 3, 4, 0], 2, [2, 2, 0]
-    ),
+        {"players": 4, "partners": "adjacent"}, [2, 3, 4, 0], 2, [2, 2, 0]),
     "an adjacent partner must be surpassed": (
-        {"players": 4, "partners": "adjacent"}, [2, 4, 1, 0], 1, [1, 1, 0]
-    ),
+        {"players": 4, "partners": "adjacent"}, [2, 4, 1, 0], 1, [1, 1, 0]),
     "control may pass between partners": ({"players": 4}, [1, 0, 1, 0], 2, [0]),
 }  # fmt: skip
 
@@ -271,14 +241,10 @@ CONTROLLED = {  # the red paladins in the courts, who controls red, and after ea
     ("table", "courts", "holder", "after_each"), CONTROLLED.values(), ids=CONTROLLED
 )
 def test_control_goes_to_the_only_court_with_the_most(table, courts, holder, after_each):
-    game = position(
-        phase="place",
-        placements_left=3,
-        courts=[paladins(red=count) for count in courts],
-        reserves=[paladins(red=7)],
-        control=[holder, *[NOBODY] * 4],
-        **table,
-    )
+    courts = [paladins(red=count) for count in courts]
+    control = [holder, *[NOBODY] * 4]
+    reserves = [paladins(red=7)]
+    game = position(**PLACING, courts=courts, reserves=reserves, control=control, **table)
     for expected in after_each:
         play(game, court_action(RED))
         assert known(game)["control"] == [expected, *[NOBODY] * 4]
@@ -287,11 +253,8 @@ def test_control_goes_to_the_only_court_with_the_most(table, courts, holder, aft
 @pytest.mark.parametrize("holder", [0, 1])
 def test_control_stays_with_the_holder_while_nobody_is_ahead(holder):
     """A tie says nothing about who holds the clan: that is history."""
-    game = position(
-        courts=[paladins(red=2), paladins(red=2)],
-        control=[holder, *[NOBODY] * 4],
-        reserves=[paladins(blue=4)],
-    )
+    control, reserves = [holder, *[NOBODY] * 4], [paladins(blue=4)]
+    game = position(courts=[paladins(red=2)] * 2, control=control, reserves=reserves)
     play(game, move_action(1))
     roll(game, BLUE, BLUE, BLUE)
     assert known(game)["control"][RED] == holder
@@ -300,38 +263,27 @@ def test_control_stays_with_the_holder_while_nobody_is_ahead(holder):
 # ------------------------------------------------------------------------------------ figure 5
 
 
-def blacks_turn_follows(game):
-    play(game, move_action(1))
-    roll(game, GREEN, GREEN, GREEN)
-    assert (known(game)["phase"], known(game)["player"]) == ("place", BLACK)
-
-
-def test_figure_5_control():
-    assert known(figure_5())["control"] == [WHITE, WHITE, BLACK, BLACK, BLACK]
-
-
 FIGURE_5 = {  # what white plays, what black plays then, and who controls that clan after each
-    "undefended red is lost": ([PINK, PINK, YELLOW], [RED, RED], [WHITE, BLACK]),
-    "two red paladins defend red": ([RED, RED, PINK], [RED, RED, RED], [WHITE] * 3),
-}
+    "undefended red is lost": (
+        [(PINK, WHITE), (PINK, WHITE), (YELLOW, BLACK)], [(RED, WHITE), (RED, BLACK)]),
+    "two red paladins defend red": (
+        [(RED, WHITE), (RED, WHITE), (PINK, WHITE)], [(RED, WHITE)] * 3),
+    "two yellow paladins take yellow": ([(YELLOW, BLACK), (YELLOW, WHITE)], []),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("whites", "blacks", "holders"), FIGURE_5.values(), ids=FIGURE_5)
-def test_figure_5(whites, blacks, holders):
+@pytest.mark.parametrize(("whites", "blacks"), FIGURE_5.values(), ids=FIGURE_5)
+def test_figure_5(whites, blacks):
     game = figure_5()
-    play(game, *map(court_action, whites))
-    blacks_turn_follows(game)
-    for clan, holder in zip(blacks, holders, strict=True):
-        play(game, court_action(clan))
-        assert known(game)["control"][clan] == holder
-
-
-def test_figure_5_two_yellow_paladins_take_yellow():
-    game = figure_5()
-    play(game, court_action(YELLOW))
-    assert known(game)["control"][YELLOW] == BLACK  # 6 to 6
-    play(game, court_action(YELLOW))
-    assert known(game)["control"][YELLOW] == WHITE
+    assert known(game)["control"] == [WHITE, WHITE, BLACK, BLACK, BLACK]
+    for placed in (whites, blacks):
+        for clan, holder in placed:
+            play(game, court_action(clan))
+            assert known(game)["control"][clan] == holder
+        if turn(game) == ("move", WHITE):
+            play(game, move_action(1))
+            roll(game, GREEN, GREEN, GREEN)
+            assert turn(game) == ("place", BLACK)
 
 
 # ------------------------------------------------------------------------------------ the Emperor
@@ -348,31 +300,18 @@ def test_the_emperor_moves_one_step_to_as_many_as_the_disc_says():
     assert known(game)["regions"][0]["territories"] == [5]
 
 
-FOUR_REGIONS = (
-    region(WHITE, 4, red=4),
-    region(BLACK, 4, blue=4),
-    region(WHITE, 4, red=4),
-    region(BLACK, 3, blue=1, pink=3, yellow=3, green=3),
-)
-
-
 def test_the_emperor_may_come_round():
     """To where he started, where nothing changes, and to where one step leads as well."""
-    ends = []
+    white, black = region(WHITE, 4, red=4), region(BLACK, 4, blue=4)
+    four = white, black, white, region(BLACK, 3, blue=1, pink=3, yellow=3, green=3)
+    courts, ends = [paladins(red=1), paladins(blue=1)], []
     for steps in (1, 5, 4):
-        game = position(
-            *FOUR_REGIONS,
-            discs=[5, 4],
-            round=4,
-            spent=[1, 2, 3],
-            courts=[paladins(red=1), paladins(blue=1)],
-        )
+        game = position(*four, discs=[5, 4], round=4, spent=[1, 2, 3], courts=courts)
         start = known(game)["regions"]
         assert legal(game) == [move_action(n) for n in (1, 2, 3, 4, 5)]
         play(game, move_action(steps))
         ends.append(known(game))
-    assert ends[0] == ends[1]
-    assert ends[2]["regions"] == start
+    assert ends[0] == ends[1] and ends[2]["regions"] == start
 
 
 # ------------------------------------------------------------------------------------ castles
@@ -435,33 +374,13 @@ def test_the_strongest_team_owns_the_region_where_the_emperor_stops(table, here,
 
 
 def test_only_the_region_where_the_emperor_stops_is_settled():
-    around = [
-        region(red=1),
-        region(red=1),
-        region(BLACK, 4, red=5),
-        region(),
-        region(BLACK, blue=1),
-    ]
-    here, castles = emperor_stops_at(position(*around, discs=[2, 3], **TWO), 2)
+    one, here = region(red=1), region(BLACK, 4, red=5)
+    game = position(one, one, here, region(), region(BLACK, blue=1), discs=[2, 3], **TWO)
+    here, castles = emperor_stops_at(game, 2)
     assert (here["territories"], here["owner"], castles) == ([2, 3, 4, 5], WHITE, [4, 1])
 
 
 # ------------------------------------------------------------------------------------ figure 2
-
-
-def figure_2(placed):
-    """White moves the Emperor to black's territory of figure 2; the courts are invented."""
-    game = position(
-        region(),
-        region(BLACK, green=2, red=1),
-        courts=[paladins(red=1, green=1), paladins(green=1)],
-        control=[WHITE, NOBODY, NOBODY, NOBODY, BLACK],
-        phase="place",
-        placements_left=1,
-        reserves=[paladins(green=1)],
-    )
-    play(game, placed)
-    return emperor_stops_at(game)
 
 
 @pytest.mark.parametrize(
@@ -470,7 +389,17 @@ def figure_2(placed):
     ids=["black keeps the territory while green is black", "with green white takes it over 3 to 1"],
 )
 def test_figure_2(placed, owner, castles):
-    here, in_play = figure_2(placed)
+    """White moves the Emperor to black's territory of figure 2; the courts are invented."""
+    game = position(
+        region(),
+        region(BLACK, green=2, red=1),
+        **{**PLACING, "placements_left": 1},
+        courts=[paladins(red=1, green=1), paladins(green=1)],
+        control=[WHITE, NOBODY, NOBODY, NOBODY, BLACK],
+        reserves=[paladins(green=1)],
+    )
+    play(game, placed)
+    here, in_play = emperor_stops_at(game)
     assert (here["owner"], here["castles"], in_play) == (owner, 1, castles)
 
 
@@ -479,73 +408,34 @@ def test_figure_2(placed, owner, castles):
 
 def test_figures_3_and_4_three_territories_merge():
     """A, B (of figure 2) and C: 6 paladins and 3 castles. The paladins on A and C are invented."""
-    game = position(
-        region(WHITE, pink=1),
-        region(BLACK, green=2, red=1),
-        region(WHITE, blue=1, yellow=1),
-        courts=[paladins(red=1, green=1)],
-    )
+    a, b = region(WHITE, pink=1), region(BLACK, green=2, red=1)
+    c = region(WHITE, blue=1, yellow=1)
+    game = position(a, b, c, courts=[paladins(red=1, green=1)])
     here, castles = emperor_stops_at(game)
-    assert here == {
-        "territories": [0, 1, 2],
-        "paladins": paladins(red=1, pink=1, blue=1, yellow=1, green=2),
-        "owner": WHITE,
-        "castles": 3,
-    }
+    merged = paladins(red=1, pink=1, blue=1, yellow=1, green=2)
+    assert here == {"territories": [0, 1, 2], "paladins": merged, "owner": WHITE, "castles": 3}
     assert castles == [3, 0] and len(known(game)["regions"]) == 13
 
 
 @pytest.mark.parametrize(
     ("before", "after", "territories"),
     [
-        (WHITE, NOBODY, [0, 1]),
-        (NOBODY, WHITE, [1, 2]),
-        (WHITE, BLACK, [0, 1]),
-        (BLACK, WHITE, [1, 2]),
-        (BLACK, NOBODY, [1]),
-        (BLACK, BLACK, [1]),
+        *((WHITE, other, [0, 1]) for other in (NOBODY, BLACK)),
+        *((other, WHITE, [1, 2]) for other in (NOBODY, BLACK)),
+        *((BLACK, other, [1]) for other in (NOBODY, BLACK)),
     ],
 )
 def test_neighbours_of_the_same_team_merge_and_no_others(before, after, territories):
-    game = position(
-        region(before, pink=1), region(red=1), region(after, pink=1), courts=[paladins(red=1)]
-    )
-    here, castles = emperor_stops_at(game)
+    circle = region(before, pink=1), region(red=1), region(after, pink=1)
+    here, castles = emperor_stops_at(position(*circle, courts=[paladins(red=1)]))
     assert (here["territories"], here["castles"]) == (territories, len(territories))
     assert castles[WHITE] == len(territories)
 
 
-@pytest.mark.parametrize("start", range(15))
-def test_merging_is_the_same_all_round_the_circle(start):
-    """Where territory 0 lies, amid the merged ones or not, does not matter."""
-    data = known(
-        position(
-            region(WHITE, 2, pink=2),
-            region(BLACK, 2, red=3),
-            region(WHITE, 3, blue=3),
-            courts=[paladins(red=1)],
-        )
-    )
-    for one in data["regions"]:
-        one["territories"] = [(number + start) % 15 for number in one["territories"]]
-    game = from_dict(data)
-    here, castles = emperor_stops_at(game)
-    assert here["territories"] == [(start + k) % 15 for k in range(7)]
-    assert (here["castles"], castles) == (7, [7, 0])
-    assert here["paladins"] == paladins(pink=2, red=3, blue=3)
-    assert [one["territories"][0] for one in known(game)["regions"][1:]] == [
-        (start + 7 + k) % 15 for k in range(8)
-    ]
-
-
 def test_a_merged_region_is_not_settled_again():
     """Black is stronger on the merged one, but only a later stop of the Emperor will tell."""
-    game = position(
-        region(WHITE, blue=6),
-        region(red=1),
-        courts=[paladins(red=1), paladins(blue=1)],
-    )
-    here, _ = emperor_stops_at(game)
+    courts = [paladins(red=1), paladins(blue=1)]
+    here, _ = emperor_stops_at(position(region(WHITE, blue=6), region(red=1), courts=courts))
     assert (here["territories"], here["owner"]) == ([0, 1], WHITE)
     assert here["paladins"] == paladins(red=1, blue=6)
 
@@ -583,26 +473,10 @@ def test_figure_6(player, placed, steps, owner, there):
 # ------------------------------------------------------------------------------------ more players
 
 
-def test_three_discs_decide_the_order_of_play_and_of_the_next_opening():
-    game = set_up([0] * 4 + [1] * 5, [2] * 9, [3] * 5 + [4] * 4, players=3, first_player=1)
-    play(game, disc_action(3), disc_action(2), disc_action(4))
-    assert known(game)["order"] == [2, 1, 0]
-    for _ in range(3):
-        play(game, *[legal(game)[0]] * 3)
-        play(game, legal(game)[0], move_action(1))
-        roll(game, 0, 1, 2, 3)
-    assert (known(game)["round"], known(game)["order"]) == (2, [2, 1, 0])
-    assert (known(game)["phase"], known(game)["player"]) == ("disc", 2)
-
-
 def test_partners_share_castles():
     """The region of one merges with the partner's."""
-    game = position(
-        region(0, pink=1),
-        region(red=1),
-        players=4,
-        courts=[paladins(pink=1), paladins(), paladins(red=1), paladins()],
-    )
+    courts = [paladins(pink=1), paladins(), paladins(red=1), paladins()]
+    game = position(region(0, pink=1), region(red=1), players=4, courts=courts)
     here, castles = emperor_stops_at(game)
     assert (here["castles"], castles) == (2, [2, 0])
 
@@ -698,29 +572,16 @@ def test_the_game_goes_on(circle, castles, regions):
 # ------------------------------------------------------------------------------------ replenishing
 
 
-def replenishing(supply, courts, held=0, players=2, **options):
+def replenishing(supply, courts, **options):
     """Player 0 is to roll; the supply and the courts hold this much of each clan.
 
     What is missing from ``paladins_per_clan``, 12, lies on the first region.
     """
-    per_clan = 12
-    per_court = np.sum(courts, axis=0)
-    first = [per_clan - supply[c] - per_court[c] - 3 for c in range(5)]
-    first[RED] -= held
-    laid = np.repeat(np.eye(5, dtype=int), 3, axis=0).tolist()
-    regions = [
-        {"owner": NOBODY, "size": 1, "paladins": np.add(one, first if i == 0 else 0).tolist()}
-        for i, one in enumerate(laid)
-    ]
-    game = position(
-        *regions,
-        phase="roll",
-        players=players,
-        courts=courts,
-        reserves=[paladins(red=held)],
-        paladins_per_clan=per_clan,
-        **options,
-    )
+    laid = np.repeat(np.eye(5, dtype=int), 3, axis=0)
+    laid[0] += 12 - 3 - np.array(supply) - np.sum(courts, axis=0)
+    circle = [{**region(), "paladins": one} for one in laid.tolist()]
+    options |= {"phase": "roll", "courts": courts, "paladins_per_clan": 12}
+    game = position(*circle, **options)
     assert known(game)["supply"] == supply
     return game
 
@@ -771,8 +632,7 @@ def test_a_crown_becomes_any_colour():
 
 def test_a_die_whose_clan_cannot_be_taken_counts_as_a_crown():
     """A court that holds none returns none; a crown cannot choose the clan either."""
-    courts = [paladins(red=4), paladins()]
-    game = replenishing([0, 5, 5, 5, 5], courts)
+    game = replenishing([0, 5, 5, 5, 5], [paladins(red=4), paladins()])
     roll(game, RED, RED, GREEN)
     state = known(game)
     assert state["phase"] == "crown" and state["crowns"] == [2, 0]
@@ -815,8 +675,9 @@ def test_the_supply_may_run_dry_in_the_set_up():
     assert (known(game)["round"], known(game)["phase"]) == (1, "disc")
     game = set_up([RED] * 7, paladins_per_clan=4)
     assert known(game)["reserves"][0] == paladins(red=1) and known(game)["crowns"] == [6, 0]
-    assert legal(game) == [crown_action(clan) for clan in (PINK, BLUE, YELLOW, GREEN)]
-    play(game, *(crown_action(clan) for clan in (PINK, BLUE, YELLOW, GREEN)))
+    others = [crown_action(clan) for clan in (PINK, BLUE, YELLOW, GREEN)]
+    assert legal(game) == others
+    play(game, *others)
     assert known(game)["crowns"] == [0, 0] and known(game)["player"] == 1
 
 
@@ -826,43 +687,37 @@ def test_the_supply_may_run_dry_in_the_set_up():
 def test_deferred_crowns_wait_for_the_own_next_action_turn():
     """The set-up's too; they are decided before paladins are played."""
     game = set_up([CROWN, CROWN, 1, 1, 2, 3, 4], [CROWN, 1, 2, 3, 4, 4, 4], crown_choice="deferred")
-    assert (known(game)["phase"], known(game)["crowns"]) == ("disc", [2, 1])
+    assert (turn(game)[0], known(game)["crowns"]) == ("disc", [2, 1])
     play(game, disc_action(5), disc_action(1))
-    assert (known(game)["phase"], known(game)["player"]) == ("crown", 1)
-    assert known(game)["crowns"] == [2, 1]
+    assert (turn(game), known(game)["crowns"]) == (("crown", 1), [2, 1])
     play(game, crown_action(RED))
-    assert known(game)["phase"] == "place" and known(game)["placements_left"] == 3
+    assert turn(game)[0] == "place" and known(game)["placements_left"] == 3
     play(game, *[court_action(GREEN)] * 3, move_action(1))
     roll(game, CROWN, CROWN, RED)
-    state = known(game)
-    assert (state["phase"], state["player"], state["crowns"]) == ("crown", 0, [2, 2])
-    play(game, crown_action(RED))
-    assert known(game)["phase"] == "crown"
-    play(game, crown_action(RED))
-    assert known(game)["phase"] == "place"
+    assert known(game)["crowns"] == [2, 2]
+    for _ in range(2):
+        assert turn(game) == ("crown", 0)
+        play(game, crown_action(RED))
+    assert turn(game)[0] == "place"
     assert known(game)["reserves"][0] == paladins(red=2, pink=2, blue=1, yellow=1, green=1)
 
 
 def test_deferred_crowns_count_as_paladins_to_play():
-    game = position(
-        phase="crown", crown_choice="deferred", crowns=[2, 0], reserves=[paladins(red=1)], round=2
-    )
+    crowns = {"phase": "crown", "crown_choice": "deferred", "crowns": [2, 0]}
+    game = position(**crowns, reserves=[paladins(red=1)], round=2)
     play(game, crown_action(RED), crown_action(RED))
     assert known(game)["placements_left"] == 3
 
 
 def test_a_deferred_crown_is_lost_at_the_start_of_its_owners_turn():
     """Until then it stays: the supply may hold something by that time. So does a die for one."""
-    courts = [paladins(red=3), paladins(green=2)]
-    game = replenishing(
-        [0] * 5, courts, crown_choice="deferred", discs=[2, 1], order=[1, 0], crowns=[0, 2]
-    )
+    deferred = {"crown_choice": "deferred", "discs": [2, 1], "order": [1, 0], "crowns": [0, 2]}
+    game = replenishing([0] * 5, [paladins(red=3), paladins(green=2)], **deferred)
     roll(game, CROWN, CROWN, RED)
     state = known(game)
     assert (state["round"], state["phase"], state["crowns"]) == (2, "disc", [3, 2])
     play(game, disc_action(3), disc_action(4))  # player 1 opens, and plays first
-    state = known(game)
-    assert (state["phase"], state["player"], state["crowns"]) == ("move", 1, [3, 0])
+    assert (*turn(game), known(game)["crowns"]) == ("move", 1, [3, 0])
 
 
 # ------------------------------------------------------------------------------------ the cut-off
@@ -870,18 +725,11 @@ def test_a_deferred_crown_is_lost_at_the_start_of_its_owners_turn():
 
 def test_max_rounds_cuts_the_game_off_after_the_last_crown():
     """Nobody wins, however the castles stand."""
-    game = position(
-        region(),
-        region(WHITE, 5, red=5),
-        phase="roll",
-        player=1,
-        max_rounds=3,
-        round=3,
-        order=[0, 1],
-        reserves=[paladins(red=7), paladins(blue=4)],
-    )
+    last = {"phase": "roll", "player": 1, "max_rounds": 3, "round": 3, "order": [0, 1]}
+    reserves = [paladins(red=7), paladins(blue=4)]
+    game = position(region(), region(WHITE, 5, red=5), **last, reserves=reserves)
     roll(game, RED, CROWN, RED)
-    assert known(game)["phase"] == "crown"
+    assert turn(game)[0] == "crown"
     play(game, crown_action(RED))
     state = known(game)
     assert state["phase"] == "over" and state["result"] == {"reason": "max_rounds", "winners": []}
@@ -892,7 +740,7 @@ def test_max_rounds_cuts_the_game_off_after_the_last_crown():
 def test_the_last_round_is_played_to_its_end():
     game = end_of_round(3, 0, max_rounds=3)
     roll(game, RED, RED, RED)
-    assert (known(game)["phase"], known(game)["player"]) == ("place", 1)
+    assert turn(game) == ("place", 1)
 
 
 def test_without_max_rounds_a_game_goes_on():
