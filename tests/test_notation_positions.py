@@ -9,7 +9,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from positions import paladins, position
+from positions import LINE, paladins, position
 from strategies import history, sample
 
 from carolus_env import engine
@@ -17,13 +17,6 @@ from carolus_env.engine import chance
 from carolus_env.engine.rules import Rules
 from carolus_env.notation.positions import FIELDS, from_text, to_line
 from carolus_env.records.validity import PositionError
-
-LINE = (
-    "3 crown_choice=deferred | 7 | 1 place 2 | 3 | "
-    "A2r3b2g1 p1 B1b4y1 C3r1p6y3g2 y1 A1r2g3 b1 y1g1 B2r2p2b2 r1 r10p10b11y12g13 | "
-    "R2b1G3 P3B1 Y4 | r3p1b1y1g1+2 r2p2b1y1g1 r2p2b2y1g1+1 | 2:1/234 1:3/125 0:5/124 | "
-    "00000000000000ff"
-)
 
 
 @given(strategies.rules, strategies.seeds)
