@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from functools import cache
 
@@ -37,11 +38,10 @@ def test_what_the_rest_decides_may_be_left_out():
     for seed in range(5):
         for state in sample(history(Rules(players=3), seed), seed, 30):
             data = to_dict(state)
-            order = data["order"] if len(set(data["discs_played"]) - {0}) == 3 else None
-            for key in ("castles", "dice_due", "generator", *(["order"] if order else [])):
+            decided = len(set(data["discs_played"]) - {0}) == 3
+            absent = ["castles", "dice_due", "generator", *(["order"] if decided else [])]
+            for key in absent if data["result"] else [*absent, "result"]:
                 del data[key]
-            if data["result"] is None:
-                del data["result"]
             data["rules"] = {"players": 3}
             before = copy.deepcopy(data)
             again = from_dict(data)
@@ -86,7 +86,7 @@ IN_REGION = [("regions", 3, key) for key in ("territories", "paladins", "owner",
 def test_a_missing_key_is_named(path):
     data = some("place")
     without(*path)(data)
-    name = path[0] if len(path) == 1 else rf"regions\[3\].{path[-1]}"
+    name = rf"regions\[3\].{path[-1]}" if len(path) > 1 else path[0]
     with pytest.raises(PositionError, match=f"^position: {name} is missing$"):
         from_dict(data)
 
@@ -141,25 +141,18 @@ def test_a_value_of_a_wrong_type_is_a_position_error_that_names_the_key(phase, p
         assert len(str(error.value)) < 1000
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("5", "it must be an object, got 5"), ("[{}]", "it must be an object"), ("{", "not JSON: ")],
-)
-def test_what_is_no_object_in_json_is_no_position(text, said):
-    with pytest.raises(PositionError, match=f"^position: {said}"):
-        from_json(text)
+def test_what_is_no_object_in_json_is_no_position():
+    for text, said in (("5", "an object, got 5"), ("[{}]", "an object"), ("{", "not JSON: ")):
+        with pytest.raises(PositionError, match=f"^position: .*{said}"):
+            from_json(text)
 
 
-def first_owned(data):
-    return next(i for i, region in enumerate(data["regions"]) if region["owner"] != -1)
+def first(data, owned):
+    return next(i for i, one in enumerate(data["regions"]) if (one["owner"] != -1) == owned)
 
 
-def first_free(data):
-    return next(i for i, region in enumerate(data["regions"]) if region["owner"] == -1)
-
-
-def in_first(which, key, to):
-    return lambda data: put("regions", which(data), key, to=to)(data)
+def in_first(key, to, owned):
+    return lambda data: put("regions", first(data, owned), key, to=to)(data)
 
 
 def plus(number):
@@ -176,25 +169,21 @@ def from_supply(*target):
     def change(data):
         clan = int(np.argmax(data["supply"]))
         data["supply"][clan] -= 1
-        place = data
-        for key in target:
-            place = place[data["player"] if key == "player" else key]
-        place[clan] += 1
+        put(*(data["player"] if key == "player" else key for key in target), clan, to=plus(1))(data)
 
     return change
 
 
 def no_paladins_on_a_region(data):
-    paladins = data["regions"][first_free(data)]["paladins"]
-    for clan, count in enumerate(paladins):
-        data["supply"][clan] += count
-        paladins[clan] = 0
+    laid = data["regions"][first(data, owned=False)]["paladins"]
+    data["supply"] = [have + more for have, more in zip(data["supply"], laid, strict=True)]
+    laid[:] = [0] * 5
 
 
 def last_and_first_of_one_team(data):
-    for number, one in ((0, data["regions"]), (14, data["regions"])):
-        territory = next(region for region in one if number in region["territories"])
-        territory.update(owner=0, castles=len(territory["territories"]))
+    for region in data["regions"]:
+        if {0, 14} & set(region["territories"]):
+            region.update(owner=0, castles=len(region["territories"]))
     del data["castles"]
 
 
@@ -233,12 +222,9 @@ REFUSALS = {
         (put("generator", to="-" + "0" * 15), "generator must be 16 hexadecimal digits, got '-"),
         (put("result", to={}), "result must be null in phase place"),
         # What does not add up.
-        (
-            put("supply", 4, to=plus(1)),
-            r"and supply hold 41 green paladins \(clan 4\) in all, not 40",
-        ),
+        (put("supply", 4, to=plus(1)), r"supply hold 41 green paladins \(clan 4\) in all, not 40"),
         (no_paladins_on_a_region, "has fewer paladins than territories; each started with one"),
-        (in_first(first_free, "castles", 1), "has 1 castles and 1 territories but no owner"),
+        (in_first("castles", 1, owned=False), "has 1 castles and 1 territories but no owner"),
         (last_and_first_of_one_team, "from territory 14 and the next one both belong to team 0"),
         # Where the game would be elsewhere.
         (put("rules", "max_rounds", to=1), "round 2 is past max_rounds, 1"),
@@ -247,10 +233,8 @@ REFUSALS = {
         (put("round", to=0), "round 0 is the set-up, which has no phase place"),
     ],
     "place, round 25": [
-        (
-            both(in_first(first_owned, "castles", plus(1)), without("castles")),
-            "castles on . territories; each must have one",
-        ),
+        (both(in_first("castles", plus(1), owned=True), without("castles")),
+         "castles on . territories; each must have one"),
     ],
     "disc": [
         (without("order"), r"order is missing, and the discs played, \[0, 0\], do not decide it"),
@@ -287,10 +271,7 @@ REFUSALS = {
         (from_supply("reserves", "player"), "player . has a reserve before rolling for it"),
     ],
     "crown, set-up": [
-        (
-            put("rules", "crown_choice", to="deferred"),
-            "deferred crowns are not decided in the set-",
-        ),
+        (put("rules", "crown_choice", to="deferred"), "crowns are not decided in the set-"),
     ],
     "over, castles": [
         (without("result"), "result is missing"),
@@ -365,20 +346,16 @@ RAISED = (
     ("crowns", 2), ("discs_played", 2), ("discs_in_hand", 3), ("region_first", 1),
     ("region_castles", 0), ("placements_left",),
 )  # fmt: skip
-SET = (("control", 0, 2), ("region_owner", 0, 2), ("emperor", 14), ("regions", 14))
+SET = {("control", 0): 2, ("region_owner", 0): 2, ("emperor",): 14, ("regions",): 14}
 
 
 @pytest.mark.parametrize("place", [*RAISED, *SET], ids=str)
 def test_a_record_whose_fields_do_not_fit_is_no_position(place):
     """Fields that `from_dict` computes, and those of seats, teams and regions that are not used."""
-    states = engine.new_games(Rules(), 3, seed=0)
+    states, (name, *index) = engine.new_games(Rules(), 3, seed=0), place
     check(states)
-    if place in SET:
-        name, *index, value = place
-        states[name][(1, *index)] = value
-    else:
-        name, *index = place
-        states[name][(1, *index)] += 1
+    at = (1, *index)
+    states[name][at] = SET.get(place, states[name][at] + 1)
     with pytest.raises(PositionError, match=r"^position: game 1: "):
         check(states)
 
@@ -400,11 +377,10 @@ def rearranged_positions(draw):
     """A position with paladins, castles, discs and turns moved about: many of them possible."""
     data = to_dict(draw(st.sampled_from(some_states())))
     players, teams = len(data["courts"]), len(data["castles"])
-    seats = st.integers(0, players - 1)
+    seats, holders = st.integers(0, players - 1), [*data["courts"], *data["reserves"]]
+    holders += [data["supply"], *(region["paladins"] for region in data["regions"])]
     for kind in draw(st.lists(st.integers(0, 8), min_size=1, max_size=3)):
         if kind <= 2:  # a paladin goes somewhere else
-            holders = [*data["courts"], *data["reserves"], data["supply"]]
-            holders += [region["paladins"] for region in data["regions"]]
             source, target = draw(st.sampled_from(holders)), draw(st.sampled_from(holders))
             clan, count = draw(st.integers(0, 4)), draw(st.integers(1, 3))
             source[clan] -= count
@@ -414,16 +390,14 @@ def rearranged_positions(draw):
         elif kind == 4:
             data["crowns"][draw(seats)] = draw(st.integers(0, 9))
         elif kind == 5:
-            data["phase"] = draw(st.sampled_from(PHASE_NAMES))
-            data["placements_left"] = draw(st.integers(0, 4)) if data["phase"] == "place" else 0
-            data["player"] = draw(seats)
+            phase = draw(st.sampled_from(PHASE_NAMES))
+            left = draw(st.integers(0, 4)) if phase == "place" else 0
+            data |= {"phase": phase, "placements_left": left, "player": draw(seats), "result": None}
             data.pop("dice_due", None)
-            data["result"] = None
         elif kind == 6:
             data["order"] = draw(st.permutations(data["order"]))
-            data["discs_played"] = draw(
-                st.lists(st.integers(0, 5), min_size=players, max_size=players)
-            )
+            discs = st.lists(st.integers(0, 5), min_size=players, max_size=players)
+            data["discs_played"] = draw(discs)
         elif kind == 7:
             data["round"] = draw(st.integers(0, 100))
         else:
@@ -434,30 +408,25 @@ def rearranged_positions(draw):
     return data
 
 
-def refused_or_playable(data, decisions):
-    """A position is refused with a `PositionError`, or the game goes on and stays possible."""
-    try:
-        game = from_dict(data)
-    except PositionError:
-        return False
-    check(game)
-    generators = new_streams(0, 1)
-    for _ in range(decisions):
-        if engine.is_over(game)[0]:
-            break
-        strategies.advance(game, generators)
-        check(game)
-    assert to_bytes(from_json(to_json(game[0]))) == to_bytes(game)
-    return True
-
-
 def test_a_rearranged_position_is_refused_or_playable():
+    """It is refused with a `PositionError`, or the game goes on and stays possible."""
     playable = []
 
     @settings(max_examples=300)
     @given(rearranged_positions())
     def check_one(data):
-        playable.append(refused_or_playable(data, decisions=60))
+        playable.append(False)
+        with contextlib.suppress(PositionError):
+            game = from_dict(data)
+            playable[-1] = True
+        if playable[-1]:
+            generators = new_streams(0, 1)
+            for _ in range(60):
+                check(game)
+                if not engine.is_over(game)[0]:
+                    strategies.advance(game, generators)
+            check(game)
+            assert to_bytes(from_json(to_json(game[0]))) == to_bytes(game)
 
     check_one()
     assert 30 < sum(playable) < len(playable), "some of both"
