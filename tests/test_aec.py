@@ -75,8 +75,6 @@ def illegal_action(env):
     return int(np.flatnonzero(env.last()[0]["action_mask"] == 0)[0])
 
 
-# ------------------------------------------------------------------------------------ PettingZoo
-
 # api_test knows by name the environments whose observations are dicts, or whose masks may be all
 # zero (those of agents that are finished); it warns of all others. It also gives `reset` an option
 # that nobody knows, and our environment says so.
@@ -113,9 +111,6 @@ def test_pettingzoos_state_test_passes(players):
         state_test.test_state_space(env)
         for seed in range(10):
             state_test.test_state(env, num_cycles=10, seed=seed)
-
-
-# ------------------------------------------------------------------------------------ each step
 
 
 @every_config
@@ -158,9 +153,6 @@ def test_what_is_given_away_is_a_copy():
     assert env.games.tobytes() == before
 
 
-# ------------------------------------------------------------------------------------ the end
-
-
 @pytest.mark.parametrize("config", [CONFIGS[c] for c in ("two", "three", "four", "adjacent")])
 def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
     env, generator = carolus_magnus_v0.env(**config), np.random.default_rng(5)
@@ -199,9 +191,6 @@ def test_a_finished_agent_takes_no_action_but_none(rounds):
         env.step(None)
     assert env.agents == []
     assert not cut_off or env.games["round"][0] == rounds
-
-
-# ------------------------------------------------------------------------------------ illegal
 
 
 @both_envs
@@ -285,9 +274,6 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, lost,
     play(env, generator)
     assert REASON_NAMES[env.games["reason"][0]] in ("castles", "regions")
     assert all(info == {} for info in env.infos.values())
-
-
-# ------------------------------------------------------------------------------------ options
 
 
 def test_the_board_is_rendered_as_text_where_that_is_asked_for():
@@ -382,8 +368,6 @@ def test_a_refused_reset_leaves_the_game_as_it_was(options, error, named):
     assert is_over(env)
 
 
-# ------------------------------------------------------------------------------------ copies, seeds
-
 COPIES = {
     "deepcopy": copy.deepcopy,
     "pickle": lambda env: pickle.loads(pickle.dumps(env)),
@@ -433,9 +417,6 @@ def test_games_after_a_seed_differ_and_are_those_of_the_seed():
         assert first.games.tobytes() == second.games.tobytes()
         games.append(first.games.tobytes())
     assert len({*games, started(5).games.tobytes()}) == 6
-
-
-# ------------------------------------------------------------------------------------ records
 
 
 @every_config

@@ -187,9 +187,6 @@ def test_games_that_end_early_or_go_on_or_cannot_be_put_together_are_refused():
     assert len(data.actions) == 0 and data.observations.shape[1] == observation.length(2)
 
 
-# ------------------------------------------------------------------------------------ the command
-
-
 def folder_of(path):
     """The arrays and tables of a data set."""
     return {**load_arrays(path)._asdict(), "tables": np.load(path / "tables.npy")}

@@ -112,9 +112,6 @@ def test_refresh_shows_games_that_were_changed_by_hand():
     np.testing.assert_array_equal(batch.observations, observe(batch.states))
 
 
-# ------------------------------------------------------------------------------------ sampling
-
-
 @pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
 def test_weights_say_how_likely_an_action_is_without_them_all_are_alike(dtype):
     batch = GameBatch(Rules(), 12, seed=4)

@@ -20,8 +20,6 @@ from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN, FACES, OVER, ROLL, Rules
 from carolus_env.engine.state import equal, to_bytes
 
-# ------------------------------------------------------------------------------------ outcomes
-
 
 @pytest.mark.parametrize("dice", range(1, 10))
 def test_outcomes_are_complete_unique_sum_to_one_and_their_ways_are_the_ordered_rolls(dice):
@@ -50,9 +48,6 @@ def test_outcomes_take_the_number_of_dice_from_a_game_and_are_shared():
     for dice in (0, 10, -1):
         with pytest.raises(ValueError, match=f"dice .* 1 to 9, got {dice}"):
             chance.chance_outcomes(dice)
-
-
-# ------------------------------------------------------------------------------------ frequencies
 
 
 @pytest.mark.parametrize(
@@ -97,9 +92,6 @@ def test_dice_of_one_game_and_of_neighbouring_seeds_are_fair_from_roll_to_roll()
         assert stats.chisquare(counts).pvalue > 0.001
 
 
-# ------------------------------------------------------------------------------------ order of dice
-
-
 @given(rules, seeds, st.data())
 def test_the_order_of_dice_never_matters(rules, seed, data):
     states = history(rules, seed, games=4)
@@ -137,9 +129,6 @@ def test_the_order_of_dice_never_matters_when_the_supply_runs_dry(players, defer
     returned = (first["courts"].sum(axis=1) < before["courts"].sum(axis=1)).any(axis=1)
     crowns = first["crowns"].sum(axis=1) > (faces == CROWN).sum(axis=1)
     assert returned.sum() > 20 and crowns.sum() > 20
-
-
-# ------------------------------------------------------------------------------------ given rolls
 
 
 @given(rules, seeds)

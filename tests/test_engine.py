@@ -36,9 +36,6 @@ def in_phase(phase, n=4, seed=0, **rules):
     return states[(states["phase"] == phase) & (states["round"] == 1)][:n].copy()
 
 
-# ------------------------------------------------------------------------------------ rules
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -60,9 +57,6 @@ def test_numbers_of_numpy_are_numbers():
     kind = Rules(players=np.int64(3), paladins_per_clan=np.uint8(9), max_rounds=np.int32(7))
     same = Rules(players=3, paladins_per_clan=9, max_rounds=7)
     assert kind == same and repr(kind.to_dict()) == repr(same.to_dict())
-
-
-# ------------------------------------------------------------------------------------ seeds
 
 
 def test_a_seed_means_the_same_game_for_good():
@@ -114,9 +108,6 @@ def test_a_stream_is_moved_on_as_drawing_would_move_it():
         random_bits(drawn)
     move_on(moved, 7)
     assert (drawn == moved).all()
-
-
-# ------------------------------------------------------------------------------------ set-up
 
 
 def test_territories_and_the_first_player_may_be_given_for_all_games_or_each():
@@ -192,9 +183,6 @@ def test_next_games_follow_from_the_generator(kind):
         assert (fresh[name] == start[name]).all(), name
 
 
-# ------------------------------------------------------------------------------------ masks
-
-
 def test_masks_are_written_where_they_are_wanted():
     games = engine.new_games(Rules(), 6, seed=0)
     masks = engine.legal_masks(games)
@@ -238,9 +226,6 @@ def test_random_actions_move_each_stream_once_and_change_no_game():
     assert (own == moved).tolist() == [False, True, False, False, False, True]
     again = engine.random_actions(games, new_streams(0, 6))
     assert (actions == again[rows]).all()
-
-
-# ------------------------------------------------------------------------------------ step
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
@@ -368,9 +353,6 @@ def test_games_of_other_rules_may_share_a_batch():
     assert to_bytes(together) == b"".join(to_bytes(game) for game in apart)
 
 
-# ------------------------------------------------------------------------------------ returns
-
-
 PAYOFFS = [  # rules, the teams that win, what each seat is paid
     ({"players": 2}, [0], [1, -1]),
     ({"players": 2}, [0, 1], [0, 0]),
@@ -405,9 +387,6 @@ def test_a_forfeit_ends_a_game_in_any_phase():
         everybody = (1 << kind.teams) - 1
         assert (going_on["winners"] == everybody & ~(1 << loser)).all()
         assert not going_on["dice_due"].any() and not going_on["placements_left"].any()
-
-
-# ------------------------------------------------------------------------------------ one game
 
 
 def test_legal_actions_take_a_record_or_a_batch_of_one():

@@ -101,9 +101,6 @@ def test_a_game_can_be_taken_up_from_a_state_where_a_roll_is_due():
         Game(Rules(), state=states)
 
 
-# ------------------------------------------------------------------------------------ text
-
-
 def until(phase, rules=None, seed=1, **options):
     """A game played at random up to a phase."""
     game, draw = Game(rules or Rules(), seed=seed, **options), random.Random(seed)
@@ -153,9 +150,6 @@ def test_text_that_is_no_legal_move_is_refused_and_changes_nothing(text):
     assert game == before and game.history == ()
 
 
-# ------------------------------------------------------------------------------------ history
-
-
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_undo_takes_decisions_back_to_the_start_of_the_game(rules):
     game, draw = Game(rules, seed=2, observe="float32", history=True), random.Random(2)
@@ -180,9 +174,6 @@ def test_undo_takes_decisions_back_to_the_start_of_the_game(rules):
         Game(rules).undo()
 
 
-# ------------------------------------------------------------------------------------ the end
-
-
 @pytest.mark.parametrize("rules", [kind for kind in ALL_KINDS if kind.max_rounds], ids=str)
 def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
     game, draw = Game(rules, seed=7), random.Random(7)
@@ -204,9 +195,6 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
     game.refresh()
     rest = tuple(team for team in range(rules.teams) if team != loser)
     assert game.outcome[:2] == (rest, "forfeit")
-
-
-# ------------------------------------------------------------------------------------ values
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
@@ -261,9 +249,6 @@ def test_games_are_equal_and_hashed_by_their_positions():
     assert game == same
     same.states["generator"] += 1
     assert game != same, "other dice to come"
-
-
-# ------------------------------------------------------------------------------------ playouts
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

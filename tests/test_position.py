@@ -22,8 +22,6 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.records.position import from_dict, from_json, to_dict, to_json
 from carolus_env.records.validity import PositionError, check
 
-# ------------------------------------------------------------------------------------ round trips
-
 
 def test_a_seed_gives_a_position_other_dice():
     data = to_dict(engine.new_games(Rules(), 1, seed=5)[0])
@@ -48,9 +46,6 @@ def test_what_the_rest_decides_may_be_left_out():
             assert data == before
             again["generator"] = state["generator"]
             assert again[0] == state
-
-
-# ------------------------------------------------------------------------------------ refusals
 
 
 @cache
@@ -337,9 +332,6 @@ def test_a_position_set_up_against_the_rules_is_refused_with_the_reason(sizes, o
         positions.position(*circle, players=3, **options)
 
 
-# ------------------------------------------------------------------------------------ raw records
-
-
 RAISED = (
     ("castles", 0), ("castles", 2), ("teams",), ("team", 0), ("team", 3), ("player",), ("turn",),
     ("dice_due",), ("reason",), ("winners",), ("order", 0), ("order", 3), ("courts", 3, 2),
@@ -358,9 +350,6 @@ def test_a_record_whose_fields_do_not_fit_is_no_position(place):
     states[name][at] = SET.get(place, states[name][at] + 1)
     with pytest.raises(PositionError, match=r"^position: game 1: "):
         check(states)
-
-
-# ------------------------------------------------------------------------------------ fuzzing
 
 
 @cache

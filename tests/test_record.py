@@ -41,9 +41,6 @@ def short_record(players: int = 2) -> dict[str, Any]:
     return make_record(start, actions, legal=True, state=True)
 
 
-# ------------------------------------------------------------------------------------ making
-
-
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules):
     start, actions, game = played(rules, 1)
@@ -132,9 +129,6 @@ def test_dice_beyond_the_record_come_from_the_given_seed():
     assert start_of(made).tobytes() == start_of(made).tobytes()
 
 
-# ------------------------------------------------------------------------------------ checking
-
-
 RESULT = {"reason": "castles", "winners": [0], "castles": [10, 2], "regions": 7, "rounds": 9}
 RESULT["returns"] = [1.0, -1.0]
 
@@ -188,9 +182,6 @@ def test_an_error_keeps_its_place_across_processes():
     error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
     assert str(error) == "games.jsonl, line 3: no"
     assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)
-
-
-# ------------------------------------------------------------------------------------ writing
 
 
 @pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz", "GAMES.GZ"])
@@ -261,9 +252,6 @@ def test_only_files_are_written(tmp_path):
         assert not path.is_file()
     with pytest.raises(FileNotFoundError):
         write_records(tmp_path / "nowhere" / "a.jsonl", [])
-
-
-# ------------------------------------------------------------------------------------ reading
 
 
 def read(path: Path) -> tuple[list[int], RecordError | None]:
