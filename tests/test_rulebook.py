@@ -551,6 +551,9 @@ def test_the_game_ends(circle, options, reason, winners, castles, paid):
     assert state["phase"] == "over" and legal(game) == []
     assert state["result"] == {"reason": reason, "winners": winners}
     assert (state["castles"], payoffs(game)) == (castles, paid)
+    shares, teams = engine.win_shares(game)[0], len(castles)  # partners split their team's
+    assert shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose((shares * len(paid) - 1) / (teams - 1), paid)
 
 
 @pytest.mark.parametrize(
