@@ -18,7 +18,6 @@ from carolus_env import carolus_magnus_v0, engine
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import IllegalActionError, observation
 from carolus_env.engine.rules import ACTIONS, REASON_NAMES, Rules
-from carolus_env.engine.state import STATE
 from carolus_env.records import position
 from carolus_env.records.validity import PositionError
 from carolus_env.replay import replay
@@ -75,9 +74,7 @@ def illegal_action(env):
     return int(np.flatnonzero(env.last()[0]["action_mask"] == 0)[0])
 
 
-# api_test knows by name the environments whose observations are dicts, or whose masks may be all
-# zero (those of agents that are finished); it warns of all others. It also gives `reset` an option
-# that nobody knows, and our environment says so.
+# Of observations that are dicts, of masks all zero, of an option of `reset` that nobody knows.
 WARNINGS_OF_API_TEST = (
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be gymnasium.spaces.box or",
@@ -143,13 +140,11 @@ def test_at_every_step_the_player_who_decides_has_the_legal_set_and_nobody_else_
 def test_what_is_given_away_is_a_copy():
     env = started()
     before = env.games.tobytes()
-    env.observe("player_0")["observation"][:] = 1
+    env.observe("player_0")["observation"][:] = env.state()[:] = 1
     env.last()[0]["action_mask"][:] = 0
-    env.state()[:] = 1
     games = env.games
     engine.step(games, engine.legal_masks(games).argmax(axis=1))
-    assert env.last()[0]["action_mask"].any()
-    assert not env.state().all()
+    assert env.last()[0]["action_mask"].any() and not env.state().all()
     assert env.games.tobytes() == before
 
 
@@ -180,8 +175,7 @@ def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
 @pytest.mark.parametrize("rounds", [1, 2, 100])
 def test_a_finished_agent_takes_no_action_but_none(rounds):
     """A game that reaches max_rounds is truncated and worth nothing."""
-    env = play(started(max_rounds=rounds), np.random.default_rng(1))
-    cut_off = rounds < 100
+    env, cut_off = play(started(max_rounds=rounds), np.random.default_rng(1)), rounds < 100
     with pytest.raises(ValueError, match="None"):
         env.step(0)
     for left in (["player_0", "player_1"], ["player_1"]):
@@ -189,8 +183,7 @@ def test_a_finished_agent_takes_no_action_but_none(rounds):
         _, reward, terminated, truncated, _ = env.last()
         assert (reward == 0, terminated, truncated) == (cut_off, not cut_off, cut_off)
         env.step(None)
-    assert env.agents == []
-    assert not cut_off or env.games["round"][0] == rounds
+    assert env.agents == [] and (not cut_off or env.games["round"][0] == rounds)
 
 
 @both_envs
@@ -230,13 +223,13 @@ def test_numbers_that_are_no_action_at_all_are_illegal(action, neighbour):
     env, generator = started(5), np.random.default_rng(5)
     while not env.last()[0]["action_mask"][neighbour]:  # the first disc, the last placement
         env.step(random_action(env, generator))
-    before = env.games.tobytes()
+    before = env.games.copy()
     with pytest.raises(IllegalActionError) as caught:
         env.step(action)
     assert caught.value.action == int(action)
-    assert env.games.tobytes() == before
+    assert env.games.tobytes() == before.tobytes()
     env = carolus_magnus_v0.env(illegal="forfeit")
-    env.reset(options={"position": position.to_dict(np.frombuffer(before, STATE)[0])})
+    env.reset(options={"position": position.to_dict(before[0])})
     env.step(action)
     assert is_over(env)
 
@@ -314,11 +307,11 @@ def test_reset_starts_from_any_position_and_goes_on_as_the_game_would(config):
 def test_a_position_that_is_over_gives_its_payoffs():
     env = play(started(2), np.random.default_rng(2))
     payoffs = dict(env.rewards)
-    assert set(payoffs.values()) == {1.0, -1.0}
     env.reset(options={"position": position.to_dict(env.games[0])})
-    for agent in env.possible_agents:
+    assert set(payoffs.values()) == {1.0, -1.0}
+    for agent, payoff in payoffs.items():
         assert env.agent_selection == agent
-        assert env.last()[1:] == (payoffs[agent], True, False, {})
+        assert env.last()[1:] == (payoff, True, False, {})
         env.step(None)
 
 
@@ -338,45 +331,30 @@ def test_a_positions_dice_are_its_own_a_seeds_or_the_environments():
     assert future(without, env=env) != future(without, env=env)
 
 
-THREE = position.to_dict(engine.new_games(Rules(players=3))[0])
-
-
-def lacking(key):
-    whole = position.to_dict(engine.new_games(Rules(), seed=1)[0])
-    return {name: value for name, value in whole.items() if name != key}
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "named"),
-    [
+def test_a_refused_reset_leaves_the_game_as_it_was():
+    env = play(started(), np.random.default_rng(1), 30)
+    before, record, given = env.games.tobytes(), env.record(), position.to_dict(env.games[0])
+    three = position.to_dict(engine.new_games(Rules(players=3))[0])
+    lacking = {key: value for key, value in given.items() if key != "courts"}
+    for options, error, named in (
         ({"territories": [0] * 15}, ValueError, "territories"),
         ({"first_player": 2}, ValueError, "first_player .*2"),
         ({"position": None}, PositionError, "None"),
-        ({"position": lacking("courts")}, PositionError, "courts"),
-        ({"position": THREE}, ValueError, r"Rules\(players=3.*Rules\(players=2"),
-        ({"position": lacking(""), "first_player": 0}, ValueError, "position .*first_player"),
-    ],
-)
-def test_a_refused_reset_leaves_the_game_as_it_was(options, error, named):
-    env = play(started(), np.random.default_rng(1), 30)
-    before, record = env.games.tobytes(), env.record()
-    with pytest.raises(error, match=named):
-        env.reset(options=options)
-    assert env.games.tobytes() == before
-    assert env.record() == record
-    play(env, np.random.default_rng(2))
-    assert is_over(env)
+        ({"position": lacking}, PositionError, "courts"),
+        ({"position": three}, ValueError, r"Rules\(players=3.*Rules\(players=2"),
+        ({"position": given, "first_player": 0}, ValueError, "position .*first_player"),
+    ):
+        with pytest.raises(error, match=named):
+            env.reset(options=options)
+        assert env.games.tobytes() == before and env.record() == record
+    assert is_over(play(env, np.random.default_rng(2)))
 
 
-COPIES = {
-    "deepcopy": copy.deepcopy,
-    "pickle": lambda env: pickle.loads(pickle.dumps(env)),
-    "clone": lambda env: env.clone(),
-}
+COPIES = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env)), lambda env: env.clone()]
 
 
 @both_envs
-@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle", "clone"])
 @pytest.mark.parametrize("decisions", [0, 1, 45, 10**9])
 def test_a_copy_has_the_same_future_and_is_independent(make, copied, decisions):
     env = make(players=3)
@@ -409,36 +387,29 @@ def test_a_seed_is_the_game_of_the_engine_also_where_others_were_played(config):
 
 
 def test_games_after_a_seed_differ_and_are_those_of_the_seed():
-    first, second = started(5), started(5)
-    games = []
-    for _ in range(5):
-        for env in (first, second):
+    games = [[], []]
+    for played in games:
+        env = started(5)
+        for _ in range(6):
+            played.append(env.games.tobytes())
             env.reset()
-        assert first.games.tobytes() == second.games.tobytes()
-        games.append(first.games.tobytes())
-    assert len({*games, started(5).games.tobytes()}) == 6
+    assert games[0] == games[1] and len(set(games[0])) == 6
 
 
 @every_config
-def test_a_game_has_a_record_that_replays_to_its_end(config):
+def test_a_game_has_a_record_that_replays_to_its_end_but_none_from_a_position(config):
     env, generator = started(11, **config), np.random.default_rng(11)
+    env.reset(options={"position": position.to_dict(env.games[0])})
+    with pytest.raises(ValueError, match="from a position has no record"):
+        env.record()
+    env.reset(seed=11)
     for decisions in (0, 25, 10**9):
         play(env, generator, decisions)
         record = env.record()
         assert replay(record) == []
-        played = [event for event in record["events"] if "action" in event]
         assert (record["result"] is not None) == is_over(env)
-        assert bool(played) == (decisions > 0)
+        assert any("action" in event for event in record["events"]) == (decisions > 0)
     assert record["result"]["returns"] == list(env.rewards.values())
-
-
-def test_a_game_from_a_position_has_no_record_and_the_next_one_has():
-    env = started()
-    env.reset(options={"position": position.to_dict(env.games[0])})
-    with pytest.raises(ValueError, match="started from a position has no record"):
-        env.record()
-    env.reset(seed=1)
-    assert replay(env.record()) == []
 
 
 def test_nothing_can_be_done_before_the_first_reset():

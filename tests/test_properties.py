@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,6 @@ from carolus_env import engine
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
     ACTIONS,
-    BY_CASTLES,
-    BY_MAX_ROUNDS,
-    BY_REGIONS,
     CROWN_CHOICE,
     DESTINATIONS,
     FIRST_CROWN,
@@ -46,25 +45,20 @@ def test_mask_is_the_legal_set_of_the_independent_reader(rules, seed):
         known = position.to_dict(state)
         due = known["phase"] not in ("roll", "over")
         expected = reference.legal_from_state(known, rules.to_dict()) if due else []
-        assert np.flatnonzero(mask).tolist() == expected
-        assert engine.legal_actions(state).tolist() == expected
+        assert np.flatnonzero(mask).tolist() == engine.legal_actions(state).tolist() == expected
         assert due == bool(expected)  # whoever is to decide can
 
 
 @given(rules, seeds)
 def test_step_takes_exactly_what_the_mask_allows(rules, seed):
     for state in sample(history(rules, seed), seed, 4):
-        legal = engine.legal_masks(state.reshape(1))[0]
+        legal = set(np.flatnonzero(engine.legal_masks(state.reshape(1))[0]))
         for action in range(-2, ACTIONS + 2):
             game = np.array([state])
-            try:
+            with contextlib.suppress(ValueError):
                 engine.step(game, np.array([action]), roll=False)
-            except ValueError:
-                assert not (0 <= action < ACTIONS and legal[action])
-                assert game[0] == state
-            else:
-                assert legal[action]
-                assert game[0] != state
+                assert action in legal
+            assert (game[0] != state) == (action in legal)
 
 
 @given(rules, seeds)
@@ -123,17 +117,17 @@ def test_payoffs_are_what_the_rulings_say(rules, seed):
 
 def test_random_games_reach_what_the_properties_are_about():
     """A property proves nothing about what the games never come to."""
-    seen = dict.fromkeys(("merged", "court returns", "crown waits", *REASON_NAMES[1:4]), 0)
+    seen = Counter()
     for seed, kind in enumerate(strategies.ALL_KINDS):
         states = history(kind, seed, games=16, limit=1500)
-        for reason in (BY_CASTLES, BY_REGIONS, BY_MAX_ROUNDS):
-            seen[REASON_NAMES[reason]] += int((states["reason"][-1] == reason).sum())
+        seen.update(REASON_NAMES[reason] for reason in states["reason"][-1])
         seen["merged"] += int((states["regions"] < TERRITORIES).sum())
         shrinking = np.diff(states["courts"].sum(axis=(-1, -2), dtype=int), axis=0) < 0
         seen["court returns"] += int(shrinking.sum())
         waiting = (states["crowns"].max(axis=-1) > 0) & (states["phase"] != CROWN_CHOICE)
         seen["crown waits"] += int(waiting.sum())
-    assert min(seen.values()) > 0, seen
+    for event in ("merged", "court returns", "crown waits", *REASON_NAMES[1:4]):
+        assert seen[event] > 0, seen
 
 
 @pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
@@ -172,9 +166,8 @@ def test_a_game_is_the_same_whether_rows_pick_it_or_not(kind):
 
 
 def in_another_process(*options, code="", **environment):
-    code = f"import strategies; {code}print(strategies.digest())"
     return subprocess.run(
-        [sys.executable, *options, "-c", code],
+        [sys.executable, *options, "-c", f"import strategies; {code}print(strategies.digest())"],
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", **environment},
         capture_output=True,
         text=True,
