@@ -14,16 +14,7 @@ from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
 from carolus_env.evaluation import Plan, Tournament
 from carolus_env.records import arrays, make_record, positions, start_of, write_records
-from carolus_env.records.arrays import (
-    FACE,
-    Packed,
-    load_arrays,
-    pack,
-    read_games,
-    read_packed,
-    to_arrays,
-    write_packed,
-)
+from carolus_env.records.arrays import FACE, load_arrays, pack, read_games, read_packed, to_arrays
 
 
 def records_of(rules: Rules, count: int = 5) -> list[dict]:
@@ -32,11 +23,8 @@ def records_of(rules: Rules, count: int = 5) -> list[dict]:
 
 
 ALL = [
-    Rules(2),
-    Rules(3, crown_choice="deferred"),
-    Rules(4, partners="adjacent"),
-    Rules(2, max_rounds=3),
-    Rules(3, paladins_per_clan=12),
+    *(Rules(2), Rules(3, crown_choice="deferred"), Rules(4, partners="adjacent")),
+    *(Rules(2, max_rounds=3), Rules(3, paladins_per_clan=12)),
 ]
 
 
@@ -96,7 +84,7 @@ def test_threads_and_folders_change_nothing_and_what_is_not_wanted_is_left_out(r
 def test_many_games_are_told_as_they_are_done():
     one, count = pack(records_of(Rules(2, max_rounds=1), 1)), 4100
     starts, events = np.repeat(one.starts, count), np.tile(one.events, count)
-    games = Packed(starts, events, np.arange(count + 1) * len(one.events))
+    games = arrays.Packed(starts, events, np.arange(count + 1) * len(one.events))
     told: list[int] = []
     data = to_arrays(games, observation=None, masks=False, progress=told.append)
     assert told == [4096, 4100] and data.games[-1] == 4099
@@ -108,7 +96,7 @@ def test_any_file_of_games_is_read(tmp_path, name):
     records = records_of(Rules(3))
     games = pack(records)
     assert games.starts.tobytes() == b"".join(start_of(record).tobytes() for record in records)
-    write, what = (write_packed, games) if "safe" in name else (write_records, records)
+    write, what = (arrays.write_packed, games) if "safe" in name else (write_records, records)
     write(tmp_path / name, what)
     again = read_games(tmp_path / name)
     assert all(np.array_equal(*pair) for pair in zip(games, again, strict=True))
@@ -239,16 +227,14 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "whole"]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_what_cannot_be_made_is_told(tmp_path, capsys):
+    for words, said in (
         ("random --games 0", "--games"),
         ("random greedy random", "got random greedy random"),
         ("greddy", "'greddy'"),
         ("random --players 5", "players"),
         ("value:3p", "3 players"),
-    ],
-)
-def test_what_cannot_be_made_is_told(tmp_path, capsys, words, said):
-    assert dataset.main([*words.split(), "--out", str(tmp_path / "d"), "--workers", "1"]) == 2
-    assert said in capsys.readouterr().err
+    ):
+        out = str(tmp_path / words)
+        assert dataset.main([*words.split(), "--out", out, "--workers", "1"]) == 2
+        assert said in capsys.readouterr().err

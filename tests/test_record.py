@@ -6,7 +6,6 @@ import errno
 import gzip
 import json
 import pickle
-import stat
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -37,8 +36,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def short_record(players: int = 2) -> dict[str, Any]:
-    start, actions, _ = played(Rules(players=players), 1, limit=12)
-    return make_record(start, actions, legal=True, state=True)
+    return make_record(*played(Rules(players=players), 1, limit=12)[:2], legal=True, state=True)
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
@@ -46,18 +44,16 @@ def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules):
     start, actions, game = played(rules, 1)
     before = start.tobytes()
     made = make_record(start, actions)
-    assert start.tobytes() == before
-    assert made["rules"] == rules.to_dict()
+    assert start.tobytes() == before and made["rules"] == rules.to_dict()
     assert {key for event in made["events"] for key in event} == {"roll", "action", "player"}
     assert [event["action"] for event in made["events"] if "action" in event] == actions
 
-    states = positions(made)
-    assert len(states) == len(made["events"]) + 1
-    for state, event in zip(states[:-1], made["events"], strict=True):
+    *states, last = positions(made)
+    for state, event in zip(states, made["events"], strict=True):
         assert ("roll" in event) == (state["phase"] == ROLL)
         assert state["player"] == event["player"]
-    last = states[-1:].copy()
-    last["generator"] = game["generator"]  # which a record does not hold
+    last = last.copy()
+    last["generator"] = game["generator"][0]  # which a record does not hold
     assert last.tobytes() == game.tobytes()
     assert made["result"] == result_of(game) == result_of(game[0])
     assert result_of(start) is None
@@ -124,9 +120,8 @@ def test_a_record_starts_before_the_first_roll_only_and_a_forfeit_is_no_result()
 
 def test_dice_beyond_the_record_come_from_the_given_seed():
     made = short_record()
-    same, other = start_of(made, seed=5), start_of(made, seed=6)
-    assert same.tobytes() == start_of(made, seed=5).tobytes() != other.tobytes()
-    assert start_of(made).tobytes() == start_of(made).tobytes()
+    dice = [start_of(made, **given).tobytes() for given in ({"seed": 5}, {"seed": 6}, {}) * 2]
+    assert dice[:3] == dice[3:] and dice[0] != dice[1]
 
 
 RESULT = {"reason": "castles", "winners": [0], "castles": [10, 2], "regions": 7, "rounds": 9}
@@ -178,12 +173,6 @@ def test_what_has_not_the_shape_of_a_record_is_refused_with_the_reason(change, r
     assert (caught.value.path, caught.value.line) == (None, None)
 
 
-def test_an_error_keeps_its_place_across_processes():
-    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
-    assert str(error) == "games.jsonl, line 3: no"
-    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)
-
-
 @pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz", "GAMES.GZ"])
 def test_what_is_written_is_read_back_and_the_same_bytes_each_time(tmp_path, name):
     made = [short_record(players) for players in (2, 3, 4)]
@@ -210,8 +199,7 @@ def test_a_written_file_has_the_usual_rights_and_a_link_stays_a_link(tmp_path):
     (tmp_path / "other").write_text("")
     assert (tmp_path / "link").is_symlink()
     assert len(list(read_records(tmp_path / "there"))) == 1
-    rights = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("there", "other")]
-    assert rights[0] == rights[1]
+    assert (tmp_path / "there").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 @pytest.mark.parametrize("old", [None, b"the old file"])
@@ -258,38 +246,32 @@ def read(path: Path) -> tuple[list[int], RecordError | None]:
     """Lines of the games read before the error."""
     lines = []
     try:
-        for line, _ in read_records(path):
-            lines.append(line)
+        lines += (line for line, _ in read_records(path))
     except RecordError as error:
         return lines, error
     return lines, None
 
 
 def games(count: int) -> list[bytes]:
-    return [
-        json.dumps(make_record(*played(Rules(), seed)[:2])).encode() + b"\n"
-        for seed in range(count)
-    ]
+    records = [make_record(*played(Rules(), seed)[:2]) for seed in range(count)]
+    return [json.dumps(record).encode() + b"\n" for record in records]
 
 
-def test_blank_lines_are_skipped_but_counted_and_line_ends_may_be_windows(tmp_path):
+def test_blank_lines_are_counted_line_ends_may_be_windows_gzip_is_known_by_content_or_name(
+    tmp_path,
+):
     one, two = games(2)
-    (tmp_path / "a").write_bytes(b"\n \t\n" + one + b"\r\n" + two[:-1] + b"\r\n\n")
-    assert read(tmp_path / "a") == ([3, 5], None)
-    for empty in ("b", "b.gz"):
-        (tmp_path / empty).write_bytes(b"")
-        assert read(tmp_path / empty) == ([], None)
-    (tmp_path / "a").write_bytes(one + two[:-1])  # a last line without an end is a line
-    assert read(tmp_path / "a") == ([1, 2], None)
-
-
-def test_gzip_is_known_by_its_content_or_its_name(tmp_path):
-    content = b"".join(games(3))
-    (tmp_path / "plain.jsonl").write_bytes(gzip.compress(content))
-    assert read(tmp_path / "plain.jsonl") == ([1, 2, 3], None)
-    (tmp_path / "joined.gz").write_bytes(gzip.compress(content) + gzip.compress(content))
-    assert read(tmp_path / "joined.gz") == ([1, 2, 3, 4, 5, 6], None)
-    (tmp_path / "plain.gz").write_bytes(content)
+    for name, content, lines in (
+        ("a", b"\n \t\n" + one + b"\r\n" + two[:-1] + b"\r\n\n", [3, 5]),
+        ("b", b"", []),
+        ("b.gz", b"", []),
+        ("c", one + two[:-1], [1, 2]),  # a last line without an end is a line
+        ("plain.jsonl", gzip.compress(one + two), [1, 2]),
+        ("joined.gz", gzip.compress(one + two) + gzip.compress(one + two), [1, 2, 3, 4]),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert read(tmp_path / name) == (lines, None)
+    (tmp_path / "plain.gz").write_bytes(one)
     lines, error = read(tmp_path / "plain.gz")
     assert lines == [] and "damaged gzip data" in str(error)
 
@@ -380,13 +362,22 @@ def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.gz"])
-def test_a_line_without_an_end_takes_bounded_memory(tmp_path, monkeypatch, name):
+def test_a_line_is_as_long_as_the_limit_and_one_without_an_end_takes_bounded_memory(
+    tmp_path, monkeypatch, name
+):
+    made, path, (game,) = short_record(), tmp_path / name, games(1)
+    longest = len(json.dumps(made, separators=(",", ":"))) + 1
+    monkeypatch.setattr(files, "MAX_LINE", longest)
+    write_records(path, [made])
+    assert read(path) == ([1], None)
+    with pytest.raises(RecordError, match="the record takes"):
+        write_records(path, [{**made, "note": ""}])
     monkeypatch.setattr(files, "MAX_LINE", 2**20)
-    content = b"".join(games(1)) + b"[" + b"[]," * 2**24  # as lists it would take 1 GiB
-    (tmp_path / name).write_bytes(gzip.compress(content) if name == "a.gz" else content)
+    content = game + b"[" + b"[]," * 2**24  # as lists it would take 1 GiB
+    path.write_bytes(gzip.compress(content) if name == "a.gz" else content)
     del content
     tracemalloc.start()
-    lines, error = read(tmp_path / name)
+    lines, error = read(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert lines == [1] and error is not None and error.line == 2
@@ -394,18 +385,11 @@ def test_a_line_without_an_end_takes_bounded_memory(tmp_path, monkeypatch, name)
     assert peak < 4 * 2**20
 
 
-def test_a_line_may_be_as_long_as_the_limit(tmp_path, monkeypatch):
-    made, path = short_record(), tmp_path / "a.jsonl"
-    write_records(path, [made])
-    monkeypatch.setattr(files, "MAX_LINE", path.stat().st_size)
-    write_records(path, [made])
-    assert read(path) == ([1], None)
-    with pytest.raises(RecordError, match="the record takes"):
-        write_records(path, [{**made, "note": ""}])
-
-
 def test_positions_of_a_game_against_the_rules_are_refused_with_the_event():
     made = short_record()
     made["events"][5]["player"] ^= 1
     with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
         positions(made)
+    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
+    assert str(error) == "games.jsonl, line 3: no"
+    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)
