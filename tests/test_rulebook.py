@@ -44,8 +44,6 @@ def turn(game):
 
 
 # ------------------------------------------------------------------------------------ preparation
-
-
 @pytest.mark.parametrize(
     ("players", "reserve", "dice", "castles"), [(2, 7, 3, 10), (3, 9, 4, 8), (4, 7, 3, 10)]
 )
@@ -97,8 +95,6 @@ def test_a_player_decides_all_crowns_of_the_set_up_before_the_next_rolls():
 
 
 # ------------------------------------------------------------------------------------ opening phase
-
-
 def test_albert_plays_3_and_bob_2():
     """The rulebook's example: Bob is first and moves 1 or 2 steps, Albert 1, 2 or 3."""
     albert, bob = 0, 1
@@ -124,22 +120,19 @@ DISCS = {  # who plays which of the legal discs, and the order of play that foll
         {"player": 0, "discs": [0, 4], "order": [1, 0], "spent": [1, 2, 3, 5], "round": 5},
         [4], 4, [1, 0]),
     "with every number taken each disc in hand is allowed, the last one or not": (
-        {"players": 3, "player": 2, "discs": [1, 2, 0], "order": [0, 1, 2], "spent": [3, 4, 5],
-         "round": 4}, [1, 2], 1, [0, 2, 1]),
+        {"player": 2, "discs": [1, 2, 0], "order": [0, 1, 2], "spent": [3, 4, 5], "round": 4},
+        [1, 2], 1, [0, 2, 1]),
     "discs decide the order of four players": (
-        {"players": 4, "player": 3, "discs": [2, 5, 4, 0], "order": [1, 0, 2, 3]},
-        [1, 3], 3, [0, 3, 2, 1]),
+        {"player": 3, "discs": [2, 5, 4, 0], "order": [1, 0, 2, 3]}, [1, 3], 3, [0, 3, 2, 1]),
     "who plays last in one round may play first in the next": (
-        {"players": 4, "player": 3, "discs": [5, 4, 2, 0], "order": [0, 1, 2, 3]},
-        [1, 3], 1, [3, 2, 1, 0]),
+        {"player": 3, "discs": [5, 4, 2, 0], "order": [0, 1, 2, 3]}, [1, 3], 1, [3, 2, 1, 0]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("table", "allowed", "disc", "order"), DISCS.values(), ids=DISCS)
 def test_discs_are_different_and_decide_the_order_of_play(table, allowed, disc, order):
-    players = len(order)
-    full = [paladins(red=9 if players == 3 else 7)] * players
-    game = position(phase="disc", reserves=full, **table)
+    full = [paladins(red=9 if len(order) == 3 else 7)] * len(order)
+    game = position(phase="disc", players=len(order), reserves=full, **table)
     assert legal(game) == [disc_action(number) for number in allowed]
     play(game, disc_action(disc))
     assert known(game)["order"] == order and turn(game) == ("place", order[0])
@@ -147,15 +140,9 @@ def test_discs_are_different_and_decide_the_order_of_play(table, allowed, disc, 
 
 def end_of_round(number, player=1, **rules):
     """The last player of a round is to roll, or another."""
-    return position(
-        phase="roll",
-        player=player,
-        round=number,
-        discs=[1, 2] if number % 5 else [1, 1],
-        order=[0, 1],
-        reserves=[paladins(red=7 - 3 * (player == 0)), paladins(blue=7 - 3 * player)],
-        **rules,
-    )
+    reserves = [paladins(red=7 - 3 * (player == 0)), paladins(blue=7 - 3 * player)]
+    discs = {"discs": [1, 2] if number % 5 else [1, 1], "order": [0, 1], "reserves": reserves}
+    return position(phase="roll", player=player, round=number, **discs, **rules)
 
 
 def test_after_the_fifth_round_every_player_takes_five_discs_back():
@@ -178,8 +165,6 @@ def test_the_fifth_rounds_discs_are_taken_back_after_its_last_crown():
 
 
 # ------------------------------------------------------------------------------------ playing
-
-
 def test_paladins_go_to_the_own_court_or_to_any_region():
     reserves = [paladins(red=1, yellow=6)]
     game = position(region(), region(WHITE, 3, red=3), **PLACING, reserves=reserves)
@@ -221,31 +206,26 @@ def test_fewer_paladins_are_played_only_if_the_reserve_holds_fewer(held):
 
 
 # ------------------------------------------------------------------------------------ control
-
-
+ADJACENTLY = {"partners": "adjacent"}
 CONTROLLED = {  # the red paladins in the courts, who controls red, and after each one more
-    "the first paladin at court brings control": ({}, [0, 0], NOBODY, [0]),
-    "a tie keeps control": ({}, [1, 2], 1, [1, 0]),
-    "the lead must be over all other courts": ({"players": 3}, [2, 1, 3], 2, [2, 0]),
-    "opposite partners' courts are not added": ({"players": 4}, [2, 4, 3, 0], 1, [1, 1, 0]),
-    "an opposite partner must be surpassed": ({"players": 4}, [2, 1, 4, 0], 2, [2, 2, 0]),
-    "adjacent partners' courts are not added": (
-        {"players": 4, "partners": "adjacent"}, [2, 3, 4, 0], 2, [2, 2, 0]),
-    "an adjacent partner must be surpassed": (
-        {"players": 4, "partners": "adjacent"}, [2, 4, 1, 0], 1, [1, 1, 0]),
-    "control may pass between partners": ({"players": 4}, [1, 0, 1, 0], 2, [0]),
-}  # fmt: skip
+    "the first paladin at court brings control": ([0, 0], {}, NOBODY, [0]),
+    "a tie keeps control": ([1, 2], {}, 1, [1, 0]),
+    "the lead must be over all other courts": ([2, 1, 3], {}, 2, [2, 0]),
+    "opposite partners' courts are not added": ([2, 4, 3, 0], {}, 1, [1, 1, 0]),
+    "an opposite partner must be surpassed": ([2, 1, 4, 0], {}, 2, [2, 2, 0]),
+    "adjacent partners' courts are not added": ([2, 3, 4, 0], ADJACENTLY, 2, [2, 2, 0]),
+    "an adjacent partner must be surpassed": ([2, 4, 1, 0], ADJACENTLY, 1, [1, 1, 0]),
+    "control may pass between partners": ([1, 0, 1, 0], {}, 2, [0]),
+}
 
 
-@pytest.mark.parametrize(
-    ("table", "courts", "holder", "after_each"), CONTROLLED.values(), ids=CONTROLLED
-)
-def test_control_goes_to_the_only_court_with_the_most(table, courts, holder, after_each):
-    courts = [paladins(red=count) for count in courts]
+@pytest.mark.parametrize(("held", "rules", "holder", "after"), CONTROLLED.values(), ids=CONTROLLED)
+def test_control_goes_to_the_only_court_with_the_most(held, rules, holder, after):
+    courts, reserves = [paladins(red=count) for count in held], [paladins(red=7)]
     control = [holder, *[NOBODY] * 4]
-    reserves = [paladins(red=7)]
-    game = position(**PLACING, courts=courts, reserves=reserves, control=control, **table)
-    for expected in after_each:
+    rules = {"players": len(held), **rules}
+    game = position(**PLACING, courts=courts, reserves=reserves, control=control, **rules)
+    for expected in after:
         play(game, court_action(RED))
         assert known(game)["control"] == [expected, *[NOBODY] * 4]
 
@@ -261,8 +241,6 @@ def test_control_stays_with_the_holder_while_nobody_is_ahead(holder):
 
 
 # ------------------------------------------------------------------------------------ figure 5
-
-
 FIGURE_5 = {  # what white plays, what black plays then, and who controls that clan after each
     "undefended red is lost": (
         [(PINK, WHITE), (PINK, WHITE), (YELLOW, BLACK)], [(RED, WHITE), (RED, BLACK)]),
@@ -287,8 +265,6 @@ def test_figure_5(whites, blacks):
 
 
 # ------------------------------------------------------------------------------------ the Emperor
-
-
 def test_the_emperor_moves_one_step_to_as_many_as_the_disc_says():
     for disc in range(1, 6):
         game = position(discs=[disc, 1 if disc > 1 else 2], player=0)
@@ -315,8 +291,6 @@ def test_the_emperor_may_come_round():
 
 
 # ------------------------------------------------------------------------------------ castles
-
-
 def test_anna_gains_red_and_places_a_castle():
     """The rulebook's example of a first turn."""
     anna = 0
@@ -381,8 +355,6 @@ def test_only_the_region_where_the_emperor_stops_is_settled():
 
 
 # ------------------------------------------------------------------------------------ figure 2
-
-
 @pytest.mark.parametrize(
     ("placed", "owner", "castles"),
     [(region_action(GREEN, 5), BLACK, [0, 1]), (court_action(GREEN), WHITE, [1, 0])],
@@ -390,22 +362,17 @@ def test_only_the_region_where_the_emperor_stops_is_settled():
 )
 def test_figure_2(placed, owner, castles):
     """White moves the Emperor to black's territory of figure 2; the courts are invented."""
-    game = position(
-        region(),
-        region(BLACK, green=2, red=1),
-        **{**PLACING, "placements_left": 1},
-        courts=[paladins(red=1, green=1), paladins(green=1)],
-        control=[WHITE, NOBODY, NOBODY, NOBODY, BLACK],
-        reserves=[paladins(green=1)],
-    )
+    courts = [paladins(red=1, green=1), paladins(green=1)]
+    control = [WHITE, NOBODY, NOBODY, NOBODY, BLACK]
+    placing = {**PLACING, "placements_left": 1, "reserves": [paladins(green=1)]}
+    circle = region(), region(BLACK, green=2, red=1)
+    game = position(*circle, courts=courts, control=control, **placing)
     play(game, placed)
     here, in_play = emperor_stops_at(game)
     assert (here["owner"], here["castles"], in_play) == (owner, 1, castles)
 
 
 # ------------------------------------------------------------------------------------ merging
-
-
 def test_figures_3_and_4_three_territories_merge():
     """A, B (of figure 2) and C: 6 paladins and 3 castles. The paladins on A and C are invented."""
     a, b = region(WHITE, pink=1), region(BLACK, green=2, red=1)
@@ -417,19 +384,16 @@ def test_figures_3_and_4_three_territories_merge():
     assert castles == [3, 0] and len(known(game)["regions"]) == 13
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "territories"),
-    [
+def test_neighbours_of_the_same_team_merge_and_no_others():
+    for before, after, territories in (
         *((WHITE, other, [0, 1]) for other in (NOBODY, BLACK)),
         *((other, WHITE, [1, 2]) for other in (NOBODY, BLACK)),
         *((BLACK, other, [1]) for other in (NOBODY, BLACK)),
-    ],
-)
-def test_neighbours_of_the_same_team_merge_and_no_others(before, after, territories):
-    circle = region(before, pink=1), region(red=1), region(after, pink=1)
-    here, castles = emperor_stops_at(position(*circle, courts=[paladins(red=1)]))
-    assert (here["territories"], here["castles"]) == (territories, len(territories))
-    assert castles[WHITE] == len(territories)
+    ):
+        circle = region(before, pink=1), region(red=1), region(after, pink=1)
+        here, castles = emperor_stops_at(position(*circle, courts=[paladins(red=1)]))
+        assert (here["territories"], here["castles"]) == (territories, len(territories))
+        assert castles[WHITE] == len(territories)
 
 
 def test_a_merged_region_is_not_settled_again():
@@ -441,20 +405,15 @@ def test_a_merged_region_is_not_settled_again():
 
 
 # ------------------------------------------------------------------------------------ figure 6
-
-
-FIGURE_6 = {
+FIGURE_6 = {  # who moves, paladins and where they go (0: the court), steps, and what comes of it
     "black would unite A, B and C": (BLACK, [(BLUE, 0), (BLUE, 0), (GREEN, 0)], 1, BLACK, range(6)),
     "one step would be suicide": (WHITE, [(YELLOW, 0)] * 3, 1, BLACK, range(6)),
     "three steps would be safe for now": (WHITE, [(RED, 0), (RED, 0), (PINK, 0)], 3, WHITE, [6]),
     "the counterattack wins five castles": (
-        WHITE, [(YELLOW, 0), (YELLOW, 0), (YELLOW, 3)], 2, WHITE, range(2, 7)
-    ),
+        WHITE, [(YELLOW, 0), (YELLOW, 0), (YELLOW, 3)], 2, WHITE, range(2, 7)),
     "without the third yellow it would be a tie": (  # 3 + 2 + 1 against 2 + 1 + 3
-        WHITE, [(YELLOW, 0)] * 3, 2, BLACK, [3, 4, 5]
-    ),
+        WHITE, [(YELLOW, 0)] * 3, 2, BLACK, [3, 4, 5]),
 }  # fmt: skip
-"""By who moves: paladins and where they go (0: the court), steps, and what comes of it."""
 
 
 @pytest.mark.parametrize(
@@ -471,8 +430,6 @@ def test_figure_6(player, placed, steps, owner, there):
 
 
 # ------------------------------------------------------------------------------------ more players
-
-
 def test_partners_share_castles():
     """The region of one merges with the partner's."""
     courts = [paladins(pink=1), paladins(), paladins(red=1), paladins()]
@@ -482,70 +439,57 @@ def test_partners_share_castles():
 
 
 # ------------------------------------------------------------------------------------ the end
-
-
 def joining(first, *others):
     """These regions; the red team's castle on the territory after the first joins it to that."""
     owners = [region(owner, size, pink=size) for owner, size in (first, *others)]
     return [owners[0], region(red=1, blue=3, yellow=3, green=3), *owners[1:]]
 
 
-RED_AT = [[paladins(red=int(seat == k)) for seat in range(4)] for k in range(4)]  # one paladin
+def large(owner, size):
+    """A region beside which a castle of the red team is built."""
+    return [region(owner, size, pink=size), region(red=1)]
+
+
 W, B, G = WHITE, BLACK, GRAY
-TWO_AT, THREE_AT = [courts[:2] for courts in RED_AT], [courts[:3] for courts in RED_AT]
-ENDS = {
-    "ten castles win": (
-        [region(W, 9, pink=9), region(red=1)],
-        {"courts": TWO_AT[0]}, "castles", [W], [10, 0], [1, -1]),
+TAKE_OVER = [region(), region(B, 4, red=5), region(), region(W, 8, pink=8)]
+ENDS = {  # whose red is, other rules; why it ends, the winners, the castles, the payoffs
+    "ten castles win": (large(W, 9), 0, {}, "castles", [W], [10, 0], [1, -1]),
     "eight castles win among three": (
-        [region(G, 7, pink=7), region(red=1)],
-        {"courts": THREE_AT[2], "players": 3}, "castles", [G], [0, 0, 8], [-0.5, -0.5, 1]),
+        large(G, 7), 2, {}, "castles", [G], [0, 0, 8], [-0.5, -0.5, 1]),
     "opposite partners win together": (
-        [region(1, 9, pink=9), region(red=1)],
-        {"courts": RED_AT[3], "players": 4}, "castles", [1], [0, 10], [-1, 1, -1, 1]),
+        large(1, 9), 3, {}, "castles", [1], [0, 10], [-1, 1, -1, 1]),
     "adjacent partners win together": (
-        [region(1, 9, pink=9), region(red=1)],
-        {"courts": RED_AT[3], "players": 4, "partners": "adjacent"},
-        "castles", [1], [0, 10], [-1, -1, 1, 1]),
+        large(1, 9), 3, ADJACENTLY, "castles", [1], [0, 10], [-1, -1, 1, 1]),
     "a take-over beyond the own supply wins at once": (
-        [region(), region(B, 4, red=5), region(), region(W, 8, pink=8)],
-        {"courts": TWO_AT[0]}, "castles", [W], [12, 0], [1, -1]),
-    "a move may win for the other side": (
-        [region(B, 9, pink=9), region(red=1)],
-        {"courts": TWO_AT[1]}, "castles", [B], [0, 10], [-1, 1]),
+        TAKE_OVER, 0, {}, "castles", [W], [12, 0], [1, -1]),
+    "a move may win for the other side": (large(B, 9), 1, {}, "castles", [B], [0, 10], [-1, 1]),
     "a win in the last round is a win": (
-        [region(W, 9, pink=9), region(red=1)],
-        {"courts": TWO_AT[0], "discs": [2, 1], "max_rounds": 3, "round": 3},
+        large(W, 9), 0, {"discs": [2, 1], "max_rounds": 3, "round": 3},
         "castles", [W], [10, 0], [1, -1]),
     "fewer than four regions end the game": (
-        [*joining((B, 5), (B, 3)), region(W, 6, red=6)],
-        {"courts": TWO_AT[1]}, "regions", [B], [6, 9], [-1, 1]),
+        [*joining((B, 5), (B, 3)), region(W, 6, red=6)], 1, {}, "regions", [B], [6, 9], [-1, 1]),
     "enough castles come before too few regions": (
-        joining((W, 7), (W, 2), (B, 5)), {"courts": TWO_AT[0]}, "castles", [W], [10, 5], [1, -1]),
+        joining((W, 7), (W, 2), (B, 5)), 0, {}, "castles", [W], [10, 5], [1, -1]),
     "a tie of two teams is a draw": (
-        [*joining((W, 6), (B, 7)), region(pink=1)],
-        {"courts": TWO_AT[0]}, "regions", [W, B], [7, 7], [0, 0]),
+        [*joining((W, 6), (B, 7)), region(pink=1)], 0, {}, "regions", [W, B], [7, 7], [0, 0]),
     "the most castles win": (
-        joining((W, 5), (B, 5), (G, 4)),
-        {"courts": THREE_AT[0], "players": 3}, "regions", [W], [6, 5, 4], [1, -0.5, -0.5]),
+        joining((W, 5), (B, 5), (G, 4)), 0, {}, "regions", [W], [6, 5, 4], [1, -0.5, -0.5]),
     "whoever moved, the most castles win": (
-        joining((W, 3), (B, 4), (G, 7)),
-        {"courts": THREE_AT[0], "players": 3}, "regions", [G], [4, 4, 7], [-0.5, -0.5, 1]),
+        joining((W, 3), (B, 4), (G, 7)), 0, {}, "regions", [G], [4, 4, 7], [-0.5, -0.5, 1]),
     "two teams of three share the win": (
-        joining((W, 5), (B, 6), (G, 3)),
-        {"courts": THREE_AT[0], "players": 3}, "regions", [W, B], [6, 6, 3], [0.25, 0.25, -0.5]),
+        joining((W, 5), (B, 6), (G, 3)), 0, {}, "regions", [W, B], [6, 6, 3], [0.25, 0.25, -0.5]),
     "three teams share the win": (
-        joining((W, 4), (B, 5), (G, 5)),
-        {"courts": THREE_AT[0], "players": 3}, "regions", [W, B, G], [5, 5, 5], [0, 0, 0]),
+        joining((W, 4), (B, 5), (G, 5)), 0, {}, "regions", [W, B, G], [5, 5, 5], [0, 0, 0]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("circle", "options", "reason", "winners", "castles", "paid"), ENDS.values(), ids=ENDS
+    ("circle", "red", "options", "reason", "winners", "castles", "paid"), ENDS.values(), ids=ENDS
 )
-def test_the_game_ends(circle, options, reason, winners, castles, paid):
+def test_the_game_ends(circle, red, options, reason, winners, castles, paid):
     """With one step of the Emperor."""
-    game = position(*circle, **options)
+    courts = [paladins(red=int(seat == red)) for seat in range(len(paid))]
+    game = position(*circle, courts=courts, players=len(paid), **options)
     play(game, move_action(1))
     state = known(game)
     assert state["phase"] == "over" and legal(game) == []
@@ -559,7 +503,7 @@ def test_the_game_ends(circle, options, reason, winners, castles, paid):
 @pytest.mark.parametrize(
     ("circle", "castles", "regions"),
     [
-        ([region(W, 8, pink=8), region(red=1)], [9, 0], 7),
+        (large(W, 8), [9, 0], 7),
         ([*joining((W, 4), (B, 5)), region(W, 4, red=4), region(B, 1, red=1)], [9, 6], 4),
     ],
     ids=["nine castles", "four regions"],
@@ -573,8 +517,6 @@ def test_the_game_goes_on(circle, castles, regions):
 
 
 # ------------------------------------------------------------------------------------ replenishing
-
-
 def replenishing(supply, courts, **options):
     """Player 0 is to roll; the supply and the courts hold this much of each clan.
 
@@ -589,36 +531,33 @@ def replenishing(supply, courts, **options):
     return game
 
 
+TURN, TAKEN = [RED, GREEN, GREEN], paladins(red=1, green=2)
 DRY = {  # supply, red paladins at court, dice; then the reserve, red at court, the supply
-    "paladins come in the colours rolled": (
-        5, [0, 0], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 4),
-    "every court returns as many as the one with the fewest": (
-        0, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [2, 0], 3),
-    "who holds a clan keeps it with an empty court": (
-        0, [2, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 3),
+    "paladins come in the colours rolled": (5, [0, 0], TURN, TAKEN, [0, 0], 4),
+    "every court returns as many as the one with the fewest": (0, [4, 2], TURN, TAKEN, [2, 0], 3),
+    "who holds a clan keeps it with an empty court": (0, [2, 2], TURN, TAKEN, [0, 0], 3),
     "all three courts return": (
         0, [4, 2, 1], [RED, RED, RED, GREEN], paladins(red=3, green=1), [3, 1, 0], 0),
-    "courts return only when one is to be taken": (
-        1, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [4, 2], 0),
+    "courts return only when one is to be taken": (1, [4, 2], TURN, TAKEN, [4, 2], 0),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("supply", "red_at_court", "faces", "reserve", "red_left", "supply_left"), DRY.values(), ids=DRY
+    ("supply", "at_court", "faces", "reserve", "left", "supply_left"), DRY.values(), ids=DRY
 )
 def test_a_supply_that_runs_dry_is_filled_from_the_courts(
-    supply, red_at_court, faces, reserve, red_left, supply_left
+    supply, at_court, faces, reserve, left, supply_left
 ):
     """Then nobody's control changes: player 1's of red, say, where the courts are level."""
-    courts = [paladins(red=count, blue=count % 2) for count in red_at_court[:-1]]
-    courts.append(paladins(red=red_at_court[-1], blue=2))
-    red = 1 if red_at_court == [2, 2] else 0 if red_at_court[0] else NOBODY
+    courts = [paladins(red=count, blue=count % 2) for count in at_court[:-1]]
+    courts.append(paladins(red=at_court[-1], blue=2))
+    red = 1 if at_court == [2, 2] else 0 if at_court[0] else NOBODY
     control = [red, NOBODY, len(courts) - 1, NOBODY, NOBODY]
     game = replenishing([supply, 5, 5, 5, 5], courts, players=len(courts), control=control)
     roll(game, *faces)
     state = known(game)
     assert state["reserves"][0] == reserve
-    assert [court[RED] for court in state["courts"]] == red_left
+    assert [court[RED] for court in state["courts"]] == left
     assert [court[BLUE] for court in state["courts"]] == [court[BLUE] for court in courts]
     assert (state["supply"][RED], state["control"]) == (supply_left, control)
 
@@ -685,8 +624,6 @@ def test_the_supply_may_run_dry_in_the_set_up():
 
 
 # ------------------------------------------------------------------------------------ deferring
-
-
 def test_deferred_crowns_wait_for_the_own_next_action_turn():
     """The set-up's too; they are decided before paladins are played."""
     game = set_up([CROWN, CROWN, 1, 1, 2, 3, 4], [CROWN, 1, 2, 3, 4, 4, 4], crown_choice="deferred")
@@ -706,8 +643,8 @@ def test_deferred_crowns_wait_for_the_own_next_action_turn():
 
 
 def test_deferred_crowns_count_as_paladins_to_play():
-    crowns = {"phase": "crown", "crown_choice": "deferred", "crowns": [2, 0]}
-    game = position(**crowns, reserves=[paladins(red=1)], round=2)
+    crowns = {"phase": "crown", "crown_choice": "deferred", "crowns": [2, 0], "round": 2}
+    game = position(**crowns, reserves=[paladins(red=1)])
     play(game, crown_action(RED), crown_action(RED))
     assert known(game)["placements_left"] == 3
 
@@ -724,8 +661,6 @@ def test_a_deferred_crown_is_lost_at_the_start_of_its_owners_turn():
 
 
 # ------------------------------------------------------------------------------------ the cut-off
-
-
 def test_max_rounds_cuts_the_game_off_after_the_last_crown():
     """Nobody wins, however the castles stand."""
     last = {"phase": "roll", "player": 1, "max_rounds": 3, "round": 3, "order": [0, 1]}
