@@ -15,21 +15,15 @@ from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
 from strategies import history, sample
 
-from carolus_env import engine
+from carolus_env import engine, notation
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
 from carolus_env.notation import (
     NotationError,
-    event_text,
-    game_text,
-    legal_text,
     move_text,
     read_game,
     read_move,
     read_moves,
-    read_roll,
-    region_text,
     roll_text,
-    turn_texts,
 )
 from carolus_env.records import make_record, start_of
 from carolus_env.records import positions as replay_positions
@@ -126,14 +120,14 @@ def test_the_emperor_says_what_he_finds_and_what_comes_of_it_also_the_end():
 
 def test_a_region_over_the_seam_is_named_clockwise():
     game = merged()
-    assert [region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
+    assert [notation.region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
     game["region_first"][0, :12] = [1, 2, 3, *range(6, 15)]
     game["emperor"] = 11
-    assert region_text(game[0], 0) == "14-0"
+    assert notation.region_text(game[0], 0) == "14-0"
     for where in ("14", "0", "14-0"):
         assert read_move(game[0], f"red>{where}") == [region_action(RED, 0)]
     with pytest.raises(ValueError, match="region must be from 0 to 11, got 12"):
-        region_text(game[0], 12)
+        notation.region_text(game[0], 12)
 
 
 def test_any_territory_names_its_region_but_a_wrong_span_does_not():
@@ -176,16 +170,20 @@ def test_rolls_are_written_and_read():
     game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
     with pytest.raises(NotationError, match="no decision"):
         read_move(game[0], "d1")
-    assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
+    assert notation.legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
     assert roll_text([0, 2, 5]) == "rolls red blue crown"
-    assert read_roll("rolls red blue crown") == read_roll(" Rolls R B C") == [0, 2, 5]
+    assert (
+        notation.read_roll("rolls red blue crown")
+        == notation.read_roll(" Rolls R B C")
+        == [0, 2, 5]
+    )
     for text, said in (
         ("rolls red " + "x" * 500, "a die shows red, .* crown, got '.{1,40}'$"),
         ("red blue", "expected a roll"),
         ("rolls", "expected a roll"),
     ):
         with pytest.raises(NotationError, match=said):
-            read_roll(text)
+            notation.read_roll(text)
     with pytest.raises(ValueError, match="a die shows 0 to 5, got 6"):
         roll_text([6])
 
@@ -218,18 +216,21 @@ def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
 @given(strategies.rules, strategies.seeds)
 def test_a_games_text_is_read_back_event_by_event(rules, seed):
     record = record_of(rules, seed)
-    start, events = read_game(game_text(start_of(record), record["events"]))
+    start, events = read_game(notation.game_text(start_of(record), record["events"]))
     assert start.tobytes() == start_of(record).tobytes()
     assert events == record["events"]
 
 
 def test_each_turn_is_told_with_its_first_event_its_round_and_seat():
     record = record_of(Rules(3), seed=5)
-    told, states = list(turn_texts(start_of(record), record["events"])), replay_positions(record)
+    told, states = (
+        list(notation.turn_texts(start_of(record), record["events"])),
+        replay_positions(record),
+    )
     for each in told:
         at, event = each.event, record["events"][each.event]
         assert each.seat == event["player"]
-        assert event_text(states[at], event, states[at + 1]) in each.text
+        assert notation.event_text(states[at], event, states[at + 1]) in each.text
     assert (told[0].event, told[0].round) == (0, 0)
     assert told[0].text.startswith(roll_text(record["events"][0]["roll"]))
     assert told[-1].round == max(each.round for each in told) > 1
@@ -239,14 +240,14 @@ def test_a_turn_has_one_text_and_what_is_alike_is_counted():
     blue, crowns = [region_action(BLUE, 2)] * 2, [crown_action(BLUE)] * 2
     events = [{"action": action} for action in (*blue, court_action(RED), move_action(1))]
     events += [{"roll": [5, 5, 1]}, *({"action": a} for a in (*crowns, move_action(2)))]
-    turns = list(turn_texts(merged(), events))
+    turns = list(notation.turn_texts(merged(), events))
     assert [(turn.event, turn.seat, turn.text) for turn in turns] == [
         (0, 0, "2 blue>3-5, red>court, E+1 A builds 2 forming 0-2, "
                "rolls crown crown pink, 2 crown=blue"),
         (7, 1, "E+2 at 6"),
     ]  # fmt: skip
     game = position(phase="disc", discs=[3, 0], order=[0, 1], player=1)
-    turns = turn_texts(game, [{"action": 1}, {"action": move_action(2)}])
+    turns = notation.turn_texts(game, [{"action": 1}, {"action": move_action(2)}])
     assert [turn.text for turn in turns] == ["d2", "E+2 at 2"], "a disc is a turn of its own"
 
 
@@ -254,13 +255,13 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
     record = record_of(Rules(), seed=5)
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
-        list(turn_texts(start_of(record), events))
+        list(notation.turn_texts(start_of(record), events))
     assert error.value.__notes__ == ["It is event 4 of the game."]
 
 
 def test_what_a_game_says_must_be_the_game():
     record = record_of(Rules(), seed=5, limit=20)
-    text = game_text(start_of(record), record["events"])
+    text = notation.game_text(start_of(record), record["events"])
     lines = text.splitlines()
     bare = "\n".join(line for line in lines if "round" not in line)
     assert read_game("; a comment\n\n" + text.replace("\n", " ; and so on\n")) == read_game(bare)
@@ -281,7 +282,7 @@ def test_what_a_game_says_must_be_the_game():
 @given(st.data())
 def test_a_games_text_with_a_change_is_read_or_refused(data):
     record = record_of(Rules(3), seed=2, limit=12)
-    text = game_text(start_of(record), record["events"])
+    text = notation.game_text(start_of(record), record["events"])
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(PIECES) + text[at + data.draw(st.integers(0, 5)) :]
     with contextlib.suppress(NotationError, PositionError):

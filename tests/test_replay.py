@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damage import nested
+from damage import nested, put
 from strategies import ALL_KINDS, played
 
 from carolus_env import replay as replay_module
@@ -39,8 +39,8 @@ def index_of(kind: str, nth: int) -> int:
 
 
 def in_phase(phase: str, nth: int) -> int:
-    events = enumerate(GAME["events"])
-    return [i for i, event in events if event.get("state", {}).get("phase") == phase][nth]
+    phases = [event.get("state", {}).get("phase") for event in GAME["events"]]
+    return [i for i, name in enumerate(phases) if name == phase][nth]
 
 
 def changed(change: Callable[[Record], None]) -> Record:
@@ -58,22 +58,17 @@ def with_state(at: int, **values: Any) -> Record:
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, str]]:
+def run(capsys, tmp_path, monkeypatch):
     """`main` on files that it makes of records or bytes: exit status, output, errors."""
     monkeypatch.chdir(tmp_path)
 
     def call(*options: str, **contents: Any) -> tuple[int, str, str]:
-        names = []
         for name, content in contents.items():
-            names.append(f"{name}.jsonl")
             if isinstance(content, bytes):
-                Path(names[-1]).write_bytes(content)
+                Path(f"{name}.jsonl").write_bytes(content)
             else:
-                write_records(names[-1], content)
-        status = main([*options, *names])
-        return status, *capsys.readouterr()
+                write_records(f"{name}.jsonl", content)
+        return main([*options, *(f"{name}.jsonl" for name in contents)]), *capsys.readouterr()
 
     return call
 
@@ -99,14 +94,6 @@ def test_a_record_of_random_play_replays_without_a_difference(rules):
         keys = {len(event) for event in record["events"] if "action" in event}
         assert keys <= {len(("action", "player", "legal", "state"))}
         assert replay(record) == replay(json.loads(json.dumps(record))) == []
-
-
-def test_positions_go_on_after_a_difference_that_can_be_played():
-    wrong = with_event(index_of("roll", 3), player=7)
-    for record, differences in ((GAME, []), (wrong, ["player"])):
-        result, states = replayed(record)
-        assert [difference.what for difference in result] == differences
-        assert states.tobytes() == positions(GAME).tobytes()
 
 
 ACTION, LATER, ROLL = index_of("action", 5), index_of("action", 9), index_of("roll", 3)
@@ -200,9 +187,8 @@ def test_a_changed_record_differs_there_and_nowhere_else(record, differences):
 
 def test_a_difference_is_told_with_both_values():
     (result,) = replay(with_state(PLACE, supply=[0] * 5, weather=1))
-    at, *lines = map(str.strip, str(result).split("\n"))
-    assert at == f"event {PLACE}: state"
-    assert lines == [
+    assert [line.strip() for line in str(result).split("\n")] == [
+        f"event {PLACE}: state",
         *("supply", "record: [0, 0, 0, 0, 0]", f"engine: {STATE['supply']}"),
         *("weather", "record: 1", "engine: no such key"),
     ]
@@ -211,10 +197,15 @@ def test_a_difference_is_told_with_both_values():
     assert str(result) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
 
 
-def test_all_that_is_wrong_with_an_illegal_action_is_counted():
-    result, states = replayed(with_event(DISC, action=17, player=7, legal=[17]))
-    assert [difference.what for difference in result] == ["player", "legal", "action"]
-    assert states.tobytes() == positions(GAME)[: DISC + 1].tobytes()
+def test_positions_go_on_after_a_difference_that_can_be_played_and_end_at_an_illegal_action():
+    for record, differences, end in (
+        (GAME, [], END),
+        (with_event(ROLL, player=7), ["player"], END),
+        (with_event(DISC, action=17, player=7, legal=[17]), ["player", "legal", "action"], DISC),
+    ):
+        result, states = replayed(record)
+        assert [difference.what for difference in result] == differences
+        assert states.tobytes() == positions(GAME)[: end + 1].tobytes()
 
 
 def test_other_decisions_and_dice_are_found_by_what_follows():
@@ -234,19 +225,13 @@ def test_what_a_record_leaves_out_is_not_compared():
 
 
 def test_other_rules_or_another_set_up_are_found():
-    def swap(record: Record) -> None:
-        clans = record["setup"]["territories"]
-        other = next(i for i in range(15) if clans[i] != clans[0])
-        clans[0], clans[other] = clans[other], clans[0]
-
-    first = GAME["setup"]["first_player"]
     for change in (
-        swap,
-        lambda it: it["setup"].update(first_player=1 - first),
-        lambda it: it["rules"].update(crown_choice="deferred"),
-        lambda it: it["rules"].update(paladins_per_clan=41),
-        lambda it: it["rules"].update(players=3),
-        lambda it: it["rules"].update(max_rounds=1),
+        put("setup", "territories", to=lambda clans: clans[::-1]),
+        put("setup", "first_player", to=lambda seat: 1 - seat),
+        put("rules", "crown_choice", to="deferred"),
+        put("rules", "paladins_per_clan", to=41),
+        put("rules", "players", to=3),
+        put("rules", "max_rounds", to=1),
     ):
         assert replay(changed(change))
 
@@ -271,16 +256,15 @@ def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_i
 
 
 def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(run):
-    line = json.dumps(GAME).encode() + b"\n"
-    different = json.dumps(changed(lambda it: it.update(result=None))).encode() + b"\n"
-    files = {
-        "a": line + b"\n{}\n" + different + b"[]\n",
-        "b": line + line[:-9],
-        "c": b"",
-        "d": gzip.compress(b"", mtime=0),
-        "e": b"\x1f\x8bjunk" * 9,
-    }
-    status, out, err = run("-q", **files)
+    line, different = (json.dumps(one).encode() + b"\n" for one in (GAME, {**GAME, "result": None}))
+    status, out, err = run(
+        "-q",
+        a=line + b"\n{}\n" + different + b"[]\n",
+        b=line + line[:-9],
+        c=b"",
+        d=gzip.compress(b"", mtime=0),
+        e=b"\x1f\x8bjunk" * 9,
+    )
     assert (status, out) == (2, "3 games, 1 differences\n")
     named = ("line 3|format", "line 5|[]", "line 2|cut short", *["no game record"] * 2, "gzip")
     for said, names in zip(err.splitlines(), named, strict=True):
