@@ -1,7 +1,5 @@
 """The PettingZoo environment keeps PettingZoo's promises, and those of its own page."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import pickle

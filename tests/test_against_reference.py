@@ -5,8 +5,6 @@ same games with the engine's dice: at every roll and decision phase, player, dic
 state must agree, and in the end the result.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """A film shows every position of a recorded game, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

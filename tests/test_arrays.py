@@ -1,7 +1,5 @@
 """Games as arrays agree with the games, entry by entry, and refuse what is no game."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from safetensors.numpy import save

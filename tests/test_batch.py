@@ -1,7 +1,5 @@
 """`GameBatch`: everything in one call, whatever the number of games and threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from strategies import ALL_KINDS

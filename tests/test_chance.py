@@ -1,7 +1,5 @@
 """Dice: what they can show, how likely, that their order never matters, and given rolls."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

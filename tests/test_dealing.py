@@ -1,7 +1,5 @@
 """Deals: seeds are mixed with the numbers of games, so that no two seeds share a game."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The drawing says what the state says, and is safe to show anywhere."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from xml.etree import ElementTree

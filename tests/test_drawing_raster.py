@@ -1,7 +1,5 @@
 """Pixels and windows: the same everywhere, without a system's fonts, and without a display."""
 
-from __future__ import annotations
-
 import copy
 import io
 import os

@@ -1,7 +1,5 @@
 """The batched interface: seeds, set-up, rows, payoffs, and errors that leave every game alone."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Moves in text: what is written is read back, what is typed is understood or refused."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from functools import cache

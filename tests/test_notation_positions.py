@@ -1,7 +1,5 @@
 """Positions as a line: read back to the same bytes, or refused with the reason."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -2,8 +2,6 @@
 and regions from the Emperor: so neither names of seats nor the circle's rotation can be seen.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

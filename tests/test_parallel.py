@@ -1,7 +1,5 @@
 """PettingZoo's parallel interface and registry."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

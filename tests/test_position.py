@@ -1,7 +1,5 @@
 """Positions as JSON: written, read back, and refused with the reason when no game has them."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 from functools import cache

@@ -1,7 +1,5 @@
 """What holds in every state of every game, whatever the rules and however it is played."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

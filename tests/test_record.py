@@ -1,7 +1,5 @@
 """Game records: made from any game, written in one piece, read back whatever befell the file."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json

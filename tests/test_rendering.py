@@ -1,7 +1,5 @@
 """Render modes and notebooks: every environment shows the board that its state says."""
 
-from __future__ import annotations
-
 import gc
 import html
 import re

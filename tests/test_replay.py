@@ -1,7 +1,5 @@
 """Replaying records: the golden games agree with the engine, and whatever is changed is found."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json
@@ -9,6 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,13 @@ def changed(change: Callable[[Record], None]) -> Record:
     return record
 
 
+def edited(*path: Any, **values: Any) -> Record:
+    """The game with other values in the object there."""
+    return changed(lambda record: reduce(getitem, path, record).update(values))
+
+
 def with_event(at: int, **values: Any) -> Record:
-    return changed(lambda record: record["events"][at].update(values))
-
-
-def with_state(at: int, **values: Any) -> Record:
-    return changed(lambda record: record["events"][at]["state"].update(values))
+    return edited("events", at, **values)
 
 
 @pytest.fixture
@@ -107,28 +108,25 @@ LEGAL, STATE = EVENTS[DISC]["legal"], EVENTS[PLACE]["state"]
 assert EVENTS[ROUND_ONE]["state"]["round"] == 1
 
 
-def with_result(**values: Any) -> Record:
-    return changed(lambda record: record["result"].update(values))
-
-
 def without_event(at: int) -> Record:
     return changed(lambda record: record["events"].pop(at))
 
 
 def with_more(at: int) -> Record:
-    more = {"action": 0, "player": 0}
-    return changed(lambda record: record["events"].insert(at, more))
+    return changed(lambda record: record["events"].insert(at, {"action": 0, "player": 0}))
 
 
 def of_state(at: int, **values: Any) -> tuple[Record, list[Any]]:
     """A record with other values in a state, and the difference that this makes."""
     state = EVENTS[at]["state"]
-    return with_state(at, **values), [(at, "state", values, {key: state[key] for key in values})]
+    return edited("events", at, "state", **values), [
+        (at, "state", values, {key: state[key] for key in values})
+    ]
 
 
 def of_result(**values: Any) -> tuple[Record, list[Any]]:
     result = (END, "result", values, {key: RESULT[key] for key in values})
-    return with_result(**values), [result]
+    return edited("result", **values), [result]
 
 
 def illegal(action: int, name: str) -> tuple[Record, list[Any]]:
@@ -167,9 +165,9 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
     "an action after the end": (
         with_more(END), [(END, "due", "a decision by player 0", "nothing: the game is over")]),
     "the result is left out": (
-        changed(lambda record: record.update(result=None)), [(END, "result", None, RESULT)]),
+        edited(result=None), [(END, "result", None, RESULT)]),
     "an unknown key of a state": (
-        with_state(PLACE, weather=None), [(PLACE, "state", {"weather": None}, {})]),
+        edited("events", PLACE, "state", weather=None), [(PLACE, "state", {"weather": None}, {})]),
     **{f"state: {key}": of_state(PLACE, **{key: "?"}) for key in STATE},
     **{f"1 is not {value!r}": of_state(ROUND_ONE, round=value) for value in (True, 1.0, "1")},
     "a list too long": of_state(PLACE, supply=[*STATE["supply"], 0]),
@@ -186,7 +184,7 @@ def test_a_changed_record_differs_there_and_nowhere_else(record, differences):
 
 
 def test_a_difference_is_told_with_both_values():
-    (result,) = replay(with_state(PLACE, supply=[0] * 5, weather=1))
+    (result,) = replay(edited("events", PLACE, "state", supply=[0] * 5, weather=1))
     assert [line.strip() for line in str(result).split("\n")] == [
         f"event {PLACE}: state",
         *("supply", "record: [0, 0, 0, 0, 0]", f"engine: {STATE['supply']}"),
@@ -220,7 +218,7 @@ def test_other_decisions_and_dice_are_found_by_what_follows():
 def test_what_a_record_leaves_out_is_not_compared():
     whole_numbers = [int(payoff) for payoff in RESULT["returns"]]
     cut = {**without_event(-1), "result": None}
-    for same in (with_event(PLACE, state={}), cut, with_result(returns=whole_numbers)):
+    for same in (with_event(PLACE, state={}), cut, edited("result", returns=whole_numbers)):
         assert replay(same) == []
 
 
@@ -242,7 +240,7 @@ def test_nonsense_is_shown_short_and_without_escape_codes():
         *(("round", value) for value in (deep, escape, ["x" * 10**6], {"a": deep})),
         (escape, 1),
     ):
-        (result,) = replay(with_state(PLACE, **{key: value}))
+        (result,) = replay(edited("events", PLACE, "state", **{key: value}))
         assert len(str(result)) < 11_000
         assert str(result).isascii() and "\x1b" not in str(result)
 

@@ -3,8 +3,6 @@
 How positions are set up, and what of them is invented: tests/positions.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from positions import (

@@ -1,7 +1,5 @@
 """The record of a game: its layout, its bytes, equality by value, and what is no batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The board as text: within 80 columns, and what it shows is the game."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Checks of untrusted data: the value itself, or a short error that any terminal can show."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
