@@ -189,8 +189,8 @@ def drop_a_disc(data):
 
 
 # By the position that is changed: the change, and what is said about it.
-REFUSALS = {
-    "place": [
+REFUSALS = [
+    ("place", {}, [
         # What cannot be read.
         (put("rules", to={"players": 5}), "rules: players must be a whole number from 2 to 4"),
         (put("rules", "paladins", to=3), "rules: unknown option 'paladins'"),
@@ -224,49 +224,49 @@ REFUSALS = {
         (put("placements_left", to=0), "placements_left is 0, but player . plays at most 3"),
         (put("placements_left", to=4), "placements_left is 4, but player . plays at most 3"),
         (put("round", to=0), "round 0 is the set-up, which has no phase place"),
-    ],
-    "place, round 25": [
+    ]),
+    ("place", {"round": 25}, [
         (both(in_first("castles", plus(1), owned=True), without("castles")),
          "castles on . territories; each must have one"),
-    ],
-    "disc": [
+    ]),
+    ("disc", {}, [
         (without("order"), r"order is missing, and the discs played, \[0, 0\], do not decide it"),
         (of_the_player("discs_played", 1), "has played disc 1, which does not fit phase, player"),
         (from_supply("reserves", 0), r"has 8 paladins and crowns in reserve, but at most 7 now"),
-    ],
-    "move": [
+    ]),
+    ("move", {}, [
         (put("placements_left", to=1), "placements_left is 1 in phase move; it must be 0"),
         (put("discs_played", 0, to=0), "player 0 has not played a disc, which does not fit phase"),
         (take_disc_back, "player 0 has disc . both in hand and played"),
         (drop_a_disc, "player 0 has 2 discs in hand, in this round not 3"),
         (put("order", to=lambda old: old[::-1]), "does not follow the discs played: lower numbers"),
         (from_supply("reserves", "player"), "has 5 paladins and crowns in reserve, but"),
-    ],
-    "roll": [
+    ]),
+    ("roll", {}, [
         (put("crowns", to=[1, 1]), "player 0 has undecided crowns, which are"),
         (from_supply("reserves", "player"), "has 5 paladins and crowns in reserve, but"),
-    ],
-    "crown": [
+    ]),
+    ("crown", {}, [
         (of_the_player("crowns", 0), "player . must decide a crown but has none"),
-    ],
-    "place, deferred": [
+    ]),
+    ("place", {"deferred": True}, [
         (put("crowns", to=[8, 8]), "which are decided before paladins are played"),
-    ],
-    "disc, deferred": [
+    ]),
+    ("disc", {"deferred": True}, [
         (put("crowns", to=[8, 0]), "in reserve, but at most 7 now"),
-    ],
-    "roll, set-up": [
+    ]),
+    ("roll", {"round": 0}, [
         (put("regions", to=lambda old: old[1:] + old[:1]), "and the Emperor is on territory 0"),
         (from_supply("regions", 3, "paladins"), "nothing has been played"),
         (put("control", 2, to=1), r"in the set-up \(round 0\) nobody controls a clan"),
         (put("discs_in_hand", 1, to=[1]), r"in the set-up \(round 0\) every player holds all five"),
         (put("discs_played", 1, to=1), r"in the set-up \(round 0\) every player holds all five"),
         (from_supply("reserves", "player"), "player . has a reserve before rolling for it"),
-    ],
-    "crown, set-up": [
+    ]),
+    ("crown", {"round": 0}, [
         (put("rules", "crown_choice", to="deferred"), "crowns are not decided in the set-"),
-    ],
-    "over, castles": [
+    ]),
+    ("over", {"reason": "castles"}, [
         (without("result"), "result is missing"),
         (put("result", "reason", to="luck"), "result.reason must be one of .*, got 'luck'"),
         (put("result", "winners", to=[2]), r"result.winners must be teams 0 to 1, got \[2\]"),
@@ -275,59 +275,43 @@ REFUSALS = {
         (put("result", "reason", to="regions"), r"so the game must be over \(castles\)"),
         (put("placements_left", to=1), "placements_left is 1, but the rest .* implies"),
         (put("discs_played", 0, to=0), "player 0 has not played a disc, which does not fit"),
-    ],
-    "over, regions": [
+    ]),
+    ("over", {"players": 4, "reason": "regions"}, [
         (put("result", "winners", to=lambda old: [1 - old[0]]), "winners by regions cannot be"),
-    ],
-    "over, max_rounds": [
+    ]),
+    ("over", {"reason": "max_rounds"}, [
         (put("result", "reason", to="castles"), r"winners by castles cannot be \[\]"),
         (put("result", "reason", to="regions"), r"winners by regions cannot be \[\]"),
         (put("result", "reason", to="forfeit"), "after a forfeit all teams but one must share"),
         (put("result", "winners", to=[0]), r"max_rounds is 60, .* in round 60 with winners \[0\]"),
         (put("rules", "max_rounds", to=None), "max_rounds is None, which cannot end the game"),
-    ],
-}  # fmt: skip
+    ]),
+]  # fmt: skip
 
-CONDITIONS = {
-    "round 25": {"round": 25},
-    "deferred": {"deferred": True},
-    "set-up": {"round": 0},
-    "castles": {"reason": "castles"},
-    "regions": {"players": 4, "reason": "regions"},
-    "max_rounds": {"reason": "max_rounds"},
-}
+CHANGES = [(phase, kind, *row) for phase, kind, rows in REFUSALS for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("base", "change", "expected"),
-    [(base, *refusal) for base, refusals in REFUSALS.items() for refusal in refusals],
-)
-def test_a_position_that_no_game_reaches_is_refused_with_the_reason(base, change, expected):
-    phase, _, condition = base.partition(", ")
-    data = some(phase, **CONDITIONS.get(condition, {}))
+@pytest.mark.parametrize(("phase", "kind", "change", "expected"), CHANGES)
+def test_a_position_that_no_game_reaches_is_refused_with_the_reason(phase, kind, change, expected):
+    data = some(phase, **kind)
     from_dict(copy.deepcopy(data))  # it is the change that makes it impossible
     change(data)
     with pytest.raises(PositionError, match=f"^position: .*{expected}"):
         from_dict(data)
 
 
-HELD = {"courts": [positions.paladins(red=2)]}
-
-
-AGAINST = [
-    ([10], {}, "a team has 10 castles in play, so the game must be over .castles."),
-    ([5, 5, 5], {}, "only 3 regions are left, so the game must be over .regions."),
-    ([], {**HELD, "control": [1, -1, -1, -1, -1]}, "player 1 controls red, but the courts"),
-    ([], {**HELD, "control": [-1] * 5}, "nobody controls red, but courts hold"),
-    ([], {"discs": [1, 1, 2]}, "player 1 has repeated disc 1, but could have"),
-]
-
-
-@pytest.mark.parametrize(("sizes", "options", "said"), AGAINST)
-def test_a_position_set_up_against_the_rules_is_refused_with_the_reason(sizes, options, said):
-    circle = [positions.region(owner, size) for owner, size in enumerate(sizes)]
-    with pytest.raises(PositionError, match=said):
-        positions.position(*circle, players=3, **options)
+def test_a_position_set_up_against_the_rules_is_refused_with_the_reason():
+    held = {"courts": [positions.paladins(red=2)]}
+    for sizes, options, said in (
+        ([10], {}, "a team has 10 castles in play, so the game must be over .castles."),
+        ([5, 5, 5], {}, "only 3 regions are left, so the game must be over .regions."),
+        ([], {**held, "control": [1, -1, -1, -1, -1]}, "player 1 controls red, but the courts"),
+        ([], {**held, "control": [-1] * 5}, "nobody controls red, but courts hold"),
+        ([], {"discs": [1, 1, 2]}, "player 1 has repeated disc 1, but could have"),
+    ):
+        circle = [positions.region(owner, size) for owner, size in enumerate(sizes)]
+        with pytest.raises(PositionError, match=said):
+            positions.position(*circle, players=3, **options)
 
 
 RAISED = (

@@ -4,32 +4,17 @@ import re
 
 import pytest
 from positions import LINE
-from strategies import ALL_KINDS
+from strategies import ALL_KINDS, history
 from test_drawing import contrast
 
 from carolus_env import engine
 from carolus_env.drawing import text
 from carolus_env.drawing.text import board_text
-from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.notation import from_text
 from carolus_env.records import position
 
 CLANS = "rpbyg"
-
-
-def stops(rules, seed, limit=4000):
-    """A random game at every decision, every roll, and its end."""
-    states, streams = engine.new_games(rules, seed=seed, roll=False), new_streams(seed, 1)
-    for _ in range(limit):
-        yield states[0]
-        if engine.is_over(states)[0]:
-            return
-        if chance.roll_due(states)[0]:
-            chance.apply_roll(states, chance.draw_faces(states))
-        else:
-            engine.step(states, engine.random_actions(states, streams), roll=False)
 
 
 BOARD = """\
@@ -62,7 +47,7 @@ def test_a_position_is_drawn_like_this():
 def test_every_game_is_drawn_within_80_columns(rules):
     phases = set()
     for seed in range(3):
-        for number, state in enumerate(stops(rules, seed)):
+        for number, state in enumerate(history(rules, seed, games=2, limit=1500)[:, 1]):
             if number % 5 and PHASE_NAMES[state["phase"]] in phases:
                 continue
             drawn = board_text(state)
@@ -80,6 +65,8 @@ def test_every_game_is_drawn_within_80_columns(rules):
                 looks = re.findall(r"\x1b\[([0-9;]+)m", line)
                 assert looks[1::2] == ["0"] * (len(looks) // 2) and "0" not in looks[::2]
             phases.add(PHASE_NAMES[state["phase"]])
+            if state["phase"] == OVER:
+                break
     assert {"roll", "disc", "move", "over"} <= phases
     assert rules.paladins_per_clan == 3 or {"crown", "place"} <= phases
 
@@ -138,21 +125,18 @@ def assert_situation(text, state):
     assert said in text and marked == [str(state["player"])]
 
 
-@pytest.mark.parametrize(
-    ("reason", "winners", "said"),
-    [
+def test_how_it_ended_and_who_won_is_said():
+    states = engine.new_games(Rules(3), seed=1)
+    states["phase"], states["player"] = OVER, 0
+    for reason, winners, said in (
         (1, 0b010, "over (castles): B won"),
         (2, 0b101, "over (regions): A and C won"),
         (3, 0, "over (max_rounds): nobody won"),
         (4, 0b110, "over (forfeit): B and C won"),
-    ],
-)
-def test_how_it_ended_and_who_won_is_said(reason, winners, said):
-    states = engine.new_games(Rules(3), seed=1)
-    states["phase"], states["player"] = OVER, 0
-    states["reason"], states["winners"] = reason, winners
-    drawn = board_text(states[0])
-    assert said in drawn and ">" not in drawn
+    ):
+        states["reason"], states["winners"] = reason, winners
+        drawn = board_text(states[0])
+        assert said in drawn and ">" not in drawn
 
 
 def test_what_does_not_fit_is_cut_and_shows_it():
