@@ -117,22 +117,18 @@ def test_a_film_runs_no_script_and_fetches_nothing():
     assert film.count("http") == 1  # the name of SVG itself
 
 
-def test_a_page_has_one_script_and_buttons_to_step_through_every_decision():
+@pytest.mark.parametrize(("theme", "around"), [("auto", "dark"), ("light",) * 2, ("dark",) * 2])
+def test_a_page_has_one_script_buttons_for_every_decision_and_the_films_theme(theme, around):
     record, _, actions = played(3, decisions=25)
     evil = ["<script>alert(1)</script>", '"onload="alert(1)', "{film}"]
-    page = animation.animation_page(record, names=evil)
+    page = animation.animation_page(record, names=evil, theme=theme)
     assert page.count("<script") == 1
     assert re.findall(r'<input [^>]*max="(.*?)"', page) == [str(len(actions))]
     assert re.findall(r'<button [^>]*data-by="(.*?)"', page) == ["-1", "0", "1"]
     assert not re.search(r"<[^>]*\s(on\w+|src)=", page.partition("<script>")[0])
-
-
-@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
-def test_a_page_is_as_light_or_dark_as_its_film(theme):
-    page = animation.animation_page(played(2, decisions=5)[0], theme=theme)
     backgrounds = re.findall(r"\{ background: (#\w+)|; background: (#\w+)", page)
     assert backgrounds[0][1] == animation.BACKGROUNDS[theme]
-    assert backgrounds[1][0] == animation.BACKGROUNDS["light" if theme == "light" else "dark"]
+    assert backgrounds[1][0] == animation.BACKGROUNDS[around]
 
 
 def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):

@@ -34,22 +34,19 @@ def in_phase(phase, n=4, seed=0, **rules):
     return states[(states["phase"] == phase) & (states["round"] == 1)][:n].copy()
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
+def test_impossible_options_are_refused():
+    for name, values in (
         ("players", (1, 5, -2, 2.0, "2", None, True, float("nan"))),
         ("crown_choice", ("later",)),
         ("partners", ("across",)),
         ("paladins_per_clan", (2, 201, 40.0)),
         ("max_rounds", (0, 65536, True)),
         ("dice", (3,)),
-    ],
-)
-def test_impossible_options_are_refused(name, values):
-    for value in values:
-        got = f".* got {value!r}$" if name != "dice" else ".* known are "
-        with pytest.raises(ValueError, match=f"^rules: .*{name}{got}"):
-            Rules.from_dict({name: value})
+    ):
+        for value in values:
+            got = f".* got {value!r}$" if name != "dice" else ".* known are "
+            with pytest.raises(ValueError, match=f"^rules: .*{name}{got}"):
+                Rules.from_dict({name: value})
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -121,9 +118,8 @@ def test_territories_and_the_first_player_may_be_given_for_all_games_or_each():
         assert games["player"].tolist() == [order[0][0], order[1][0]]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "named"),
-    [
+def test_an_impossible_argument_of_a_new_game_is_refused():
+    for name, value, named in (
         ("seed", 2**64, f"{2**64}"),
         ("seed", np.array(1.7), "1.7"),
         ("seed", np.array([1, 2, 3]), "(3,)"),
@@ -143,14 +139,12 @@ def test_territories_and_the_first_player_may_be_given_for_all_games_or_each():
         ("first_player", [0, 2], "[0, 2]"),
         ("first_player", [0, 1, 0], "(3,)"),
         ("first_player", True, "bool"),
-    ],
-)
-def test_an_impossible_argument_of_a_new_game_is_refused(name, value, named):
-    with pytest.raises(ValueError, match=f"{name}.*{re.escape(named)}"):
-        engine.new_games(**{"rules": Rules(), "n": 2, name: value})
-    if name == "seed":
-        with pytest.raises(ValueError, match=re.escape(named)):
-            new_streams(value, 2)
+    ):
+        with pytest.raises(ValueError, match=f"{name}.*{re.escape(named)}"):
+            engine.new_games(**{"rules": Rules(), "n": 2, name: value})
+        if name == "seed":
+            with pytest.raises(ValueError, match=re.escape(named)):
+                new_streams(value, 2)
 
 
 @pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
@@ -221,31 +215,30 @@ def test_actions_may_be_of_any_integer_type_and_all_input_read_only(dtype):
     assert to_bytes(games) == to_bytes(others)
 
 
-@pytest.mark.parametrize(
-    ("phase", "action", "meaning", "legal"),
-    [
+def test_an_illegal_action_is_named_and_no_game_changes():
+    """Also where only one of many is illegal, and not the first: by its game, not its row."""
+    for phase, action, meaning, legal in (
         (DISC, 5, "(crown becomes red) ", "0-4"),
         (CROWN_CHOICE, 0, "(disc 1) ", "5-9"),
         (MOVE, 9, "(crown becomes green) ", "10"),
         (PLACE, 14, "(Emperor 5 steps) ", ""),
         *((DISC, action, "", "") for action in (95, -1, 2**63 - 1)),
         (PLACE, -(2**63), "", ""),
-    ],
-)
-def test_an_illegal_action_is_named_and_no_game_changes(phase, action, meaning, legal):
-    """Also where only one of many is illegal, and not the first: by its game, not its row."""
-    games = in_phase(phase)
-    before = to_bytes(games)
-    actions = engine.legal_masks(games).argmax(axis=1)
-    actions[2] = action
-    with pytest.raises(IllegalActionError) as error:
-        engine.step(games, actions[::-1].copy(), rows=np.arange(len(games))[::-1].copy())
-    said = f"action {action} {meaning}in phase {PHASE_NAMES[phase]}; legal are {legal}"
-    assert re.match(f"game 2: player {games['player'][2]} .*{re.escape(said)}", str(error.value))
-    assert to_bytes(games) == before
-    assert (error.value.game, error.value.action) == (2, action)
-    assert error.value.player == games["player"][2]
-    assert error.value.legal == engine.legal_actions(games[2]).tolist()
+    ):
+        games = in_phase(phase)
+        before = to_bytes(games)
+        actions = engine.legal_masks(games).argmax(axis=1)
+        actions[2] = action
+        with pytest.raises(IllegalActionError) as error:
+            engine.step(games, actions[::-1].copy(), rows=np.arange(len(games))[::-1].copy())
+        said = f"action {action} {meaning}in phase {PHASE_NAMES[phase]}; legal are {legal}"
+        assert re.match(
+            f"game 2: player {games['player'][2]} .*{re.escape(said)}", str(error.value)
+        )
+        assert to_bytes(games) == before
+        assert (error.value.game, error.value.action) == (2, action)
+        assert error.value.player == games["player"][2]
+        assert error.value.legal == engine.legal_actions(games[2]).tolist()
 
 
 def test_an_illegal_action_error_tells_ranges_and_can_be_sent_to_another_process():

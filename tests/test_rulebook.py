@@ -498,20 +498,16 @@ def test_the_game_ends(circle, red, options, reason, winners, castles, paid):
     np.testing.assert_allclose((shares * len(paid) - 1) / (teams - 1), paid)
 
 
-@pytest.mark.parametrize(
-    ("circle", "castles", "regions"),
-    [
+def test_the_game_goes_on():
+    for circle, castles, regions in (
         (large(W, 8), [9, 0], 7),
         ([*joining((W, 4), (B, 5)), region(W, 4, red=4), region(B, 1, red=1)], [9, 6], 4),
-    ],
-    ids=["nine castles", "four regions"],
-)
-def test_the_game_goes_on(circle, castles, regions):
-    game = position(*circle, courts=[paladins(red=1)])
-    play(game, move_action(1))
-    state = known(game)
-    assert (state["phase"], len(state["regions"])) == ("roll", regions)
-    assert (state["castles"], payoffs(game)) == (castles, [0, 0])
+    ):
+        game = position(*circle, courts=[paladins(red=1)])
+        play(game, move_action(1))
+        state = known(game)
+        assert (state["phase"], len(state["regions"])) == ("roll", regions)
+        assert (state["castles"], payoffs(game)) == (castles, [0, 0])
 
 
 # ------------------------------------------------------------------------------------ replenishing
