@@ -7,6 +7,7 @@ checked on thousands of states at once.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -88,6 +89,16 @@ def sample(states, seed, count):
     _, first_of_each = np.unique(states["phase"][shuffled], return_index=True)
     chosen = np.concatenate([first_of_each, np.arange(len(states))])[:count]
     return states[shuffled[np.unique(chosen)]]
+
+
+@cache
+def some_states():
+    """Some states of random games of each kind, all phases among them."""
+    return [
+        state
+        for seed, kind in enumerate(ALL_KINDS)
+        for state in sample(history(kind, seed, games=16), seed, 30)
+    ]
 
 
 def mapped(values, mapping):

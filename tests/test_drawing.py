@@ -36,12 +36,8 @@ def numbers_in(group):
 
 
 def played(players, seed, until):
-    """A game played at random until ``until(states)``."""
-    states = engine.new_games(ce.Rules(players=players), 1, seed=seed)
-    streams = ce.new_streams(seed, 1)
-    while not until(states):
-        engine.step(states, engine.random_actions(states, streams))
-    return states
+    """The first state of a random game where ``until(state)``."""
+    return next(s for s in history(Rules(players), seed, games=1)[:, 0] if until(s))
 
 
 def test_steps_once_around_lead_to_the_same_region():
@@ -196,9 +192,9 @@ def marked(root):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_board_in_words_tells_each_region_and_each_seat(players):
-    states = played(players, 3, lambda s: s["round"][0] == 8 and s["phase"][0] == PLACE)
-    data, names = position.to_dict(states[0]), ["Ann", "Bob", "Eve", "Dan"][:players]
-    said, teams = board_words(states[0], names), [Rules(players).team(k) for k in range(players)]
+    state = played(players, 3, lambda s: s["round"] == 5 and s["phase"] == PLACE)
+    data, names = position.to_dict(state), ["Ann", "Bob", "Eve", "Dan"][:players]
+    said, teams = board_words(state, names), [Rules(players).team(k) for k in range(players)]
     regions, seats = said[: len(data["regions"])], said[len(data["regions"]) :]
     for words, region in zip(regions, data["regions"], strict=True):
         assert words.startswith("territor")
@@ -211,12 +207,12 @@ def test_a_board_in_words_tells_each_region_and_each_seat(players):
         clans = [CLAN_NAMES[c] for c, s in enumerate(data["control"]) if s == seat]
         assert words.startswith(f"{names[seat]}, ")
         assert f": controls {', '.join(clans) or 'no clan'}; court " in words
-    assert f"<desc>{'. '.join(said)}.</desc>" in board_svg(states[0], names=names)
+    assert f"<desc>{'. '.join(said)}.</desc>" in board_svg(state, names=names)
 
 
 def test_names_are_text_and_never_markup_and_nothing_comes_from_elsewhere():
     name = "</title><script>alert(1)</script>\"'&"
-    state = played(2, 1, lambda s: s["round"][0] == 3 and s["phase"][0] == DISC)[0]
+    state = played(2, 1, lambda s: s["round"] == 3 and s["phase"] == DISC)
     picture = board_svg(state, names=[name, "Bob"], values=[0.5, 0.5], legal=True)
     root = ElementTree.fromstring(picture)
     assert "<script" not in picture
@@ -228,8 +224,8 @@ def test_names_are_text_and_never_markup_and_nothing_comes_from_elsewhere():
 
 
 def test_values_are_told_and_shown():
-    states = played(3, 1, lambda s: s["phase"][0] == DISC)
-    [bar] = groups(drawn(states[0], values=[0.5, 0.3, 0.2]), "values")
+    state = played(3, 1, lambda s: s["phase"] == DISC)
+    [bar] = groups(drawn(state, values=[0.5, 0.3, 0.2]), "values")
     assert "50 % player 0, 30 % player 1, 20 % player 2" in bar.findtext(f"{SVG}title")
     widths = [float(box.get("width")) for box in bar.iter(f"{SVG}rect")]
     assert widths[:3] == pytest.approx([125, 75, 50], abs=0.1)
@@ -295,8 +291,8 @@ def test_every_mark_stands_out_three_to_one_in_both_themes(theme):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_on_a_phone_panels_are_as_wide_as_the_circle_and_what_is_touched_has_room(players):
-    states = played(players, 3, lambda s: s["phase"][0] == PLACE)
-    root = drawn(states[0], layout="narrow", legal=True)
+    state = played(players, 3, lambda s: s["phase"] == PLACE)
+    root = drawn(state, layout="narrow", legal=True)
     seats = groups(root, "seat")
     scales = {re.search(r"scale\((.*?)\)", g.get("transform"))[1] for g in seats}
     assert len(seats) == players and [float(scale) for scale in scales] == [round(1000 / 491, 4)]

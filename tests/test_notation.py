@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from functools import cache
 
 import numpy as np
 import positions
@@ -11,7 +10,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
-from strategies import history, sample
+from strategies import history, some_states
 
 from carolus_env import engine, notation
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
@@ -188,12 +187,6 @@ PIECES = st.lists(
     st.sampled_from(MOVES) | st.text(max_size=4) | st.sampled_from("0123456789>=+-!#, \n"),
     max_size=6,
 ).map("".join)
-
-
-@cache
-def some_states():
-    kinds = strategies.ALL_KINDS[:5]
-    return [s for kind in kinds for s in sample(history(kind, 3, games=2, limit=200), 3, 8)]
 
 
 @given(st.deferred(lambda: st.sampled_from(some_states())), PIECES)

@@ -1,13 +1,11 @@
 """Positions as a line: read back to the same bytes, or refused with the reason."""
 
-from functools import cache
-
 import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import LINE, paladins, position
-from strategies import history, sample
+from strategies import history, sample, some_states
 
 from carolus_env import engine
 from carolus_env.engine import chance
@@ -98,12 +96,6 @@ def test_no_position_at_all_is_refused(text):
     with pytest.raises(PositionError) as error:
         from_text(text)
     assert len(str(error.value)) < 300
-
-
-@cache
-def some_states():
-    kinds = strategies.ALL_KINDS
-    return [s for kind in kinds for s in sample(history(kind, 1, games=2, limit=300), 1, count=4)]
 
 
 PIECES = st.text(max_size=5) | st.text("0123456789-+|:;/=rpbygABC \n", max_size=5)

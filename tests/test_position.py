@@ -11,7 +11,7 @@ import strategies
 from damage import both, nested, put, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import history, sample
+from strategies import history, sample, some_states
 
 from carolus_env import engine
 from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
@@ -332,15 +332,6 @@ def test_a_record_whose_fields_do_not_fit_is_no_position(place):
     states[name][at] = SET.get(place, states[name][at] + 1)
     with pytest.raises(PositionError, match=r"^position: game 1: "):
         check(states)
-
-
-@cache
-def some_states():
-    return [
-        state
-        for seed, kind in enumerate(strategies.ALL_KINDS)
-        for state in sample(history(kind, seed, games=16), seed, 30)
-    ]
 
 
 @st.composite

@@ -203,9 +203,7 @@ def test_a_written_file_has_the_usual_rights_and_a_link_stays_a_link(tmp_path):
 @pytest.mark.parametrize("old", [None, b"the old file"])
 @pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz"])
 @pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace"])
-def test_a_full_disk_leaves_no_half_file_and_the_old_one_as_it_was(
-    tmp_path, monkeypatch, name, call, old
-):
+def test_a_full_disk_leaves_the_old_file_or_none(tmp_path, monkeypatch, name, call, old):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -255,9 +253,7 @@ def games(count: int) -> list[bytes]:
     return [json.dumps(record).encode() + b"\n" for record in records]
 
 
-def test_blank_lines_are_counted_line_ends_may_be_windows_gzip_is_known_by_content_or_name(
-    tmp_path,
-):
+def test_blank_lines_are_counted_and_gzip_is_known_by_content_or_name(tmp_path):
     one, two = games(2)
     for name, content, lines in (
         ("a", b"\n \t\n" + one + b"\r\n" + two[:-1] + b"\r\n\n", [3, 5]),
@@ -360,9 +356,7 @@ def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.gz"])
-def test_a_line_is_as_long_as_the_limit_and_one_without_an_end_takes_bounded_memory(
-    tmp_path, monkeypatch, name
-):
+def test_a_line_is_as_long_as_the_limit_and_takes_bounded_memory(tmp_path, monkeypatch, name):
     made, path, (game,) = short_record(), tmp_path / name, games(1)
     longest = len(json.dumps(made, separators=(",", ":"))) + 1
     monkeypatch.setattr(files, "MAX_LINE", longest)

@@ -270,9 +270,7 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(r
     assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
 
-def test_missing_files_directories_and_unreadable_files_are_named_and_the_others_replayed(
-    run, monkeypatch
-):
+def test_missing_and_unreadable_files_are_named_and_the_others_replayed(run, monkeypatch):
     Path("folder").mkdir()
     status, out, err = run("none.jsonl", "folder", "bad\udcff\n", a=[GAME])
     assert (status, out) == (2, "1 games, 0 differences\n")
