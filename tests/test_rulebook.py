@@ -577,18 +577,16 @@ def test_a_die_whose_clan_cannot_be_taken_counts_as_a_crown():
     assert [court[RED] for court in state["courts"]] == [4, 0]
 
 
-@pytest.mark.parametrize(
-    ("supply", "red_left", "supply_left"), [(0, [3, 0], 1), (1, [4, 1], 0)], ids=["dry", "last one"]
-)
-def test_a_crown_may_choose_what_the_courts_return(supply, red_left, supply_left):
+def test_a_crown_may_choose_what_the_courts_return():
     """They do where the supply is dry, and not for its last paladin."""
-    game = replenishing([supply, 5, 5, 5, 5], [paladins(red=4), paladins(red=1)])
-    roll(game, CROWN, GREEN, GREEN)
-    assert crown_action(RED) in legal(game)
-    assert [court[RED] for court in known(game)["courts"]] == [4, 1]
-    play(game, crown_action(RED))
-    assert [court[RED] for court in known(game)["courts"]] == red_left
-    assert known(game)["supply"][RED] == supply_left
+    for supply, red_left, supply_left in ((0, [3, 0], 1), (1, [4, 1], 0)):
+        game = replenishing([supply, 5, 5, 5, 5], [paladins(red=4), paladins(red=1)])
+        roll(game, CROWN, GREEN, GREEN)
+        assert crown_action(RED) in legal(game)
+        assert [court[RED] for court in known(game)["courts"]] == [4, 1]
+        play(game, crown_action(RED))
+        assert [court[RED] for court in known(game)["courts"]] == red_left
+        assert known(game)["supply"][RED] == supply_left
 
 
 @pytest.mark.parametrize("pink", [0, 1])
@@ -667,10 +665,7 @@ def test_max_rounds_cuts_the_game_off_after_the_last_crown():
     assert state["phase"] == "over" and state["result"] == {"reason": "max_rounds", "winners": []}
     assert state["round"] == 3 and state["castles"] == [5, 0]
     assert payoffs(game) == [0, 0]
-
-
-def test_the_last_round_is_played_to_its_end():
-    game = end_of_round(3, 0, max_rounds=3)
+    game = end_of_round(3, 0, max_rounds=3)  # which is played to its end
     roll(game, RED, RED, RED)
     assert turn(game) == ("place", 1)
 
