@@ -19,6 +19,13 @@ from carolus_env.records.position import from_dict, to_dict
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
 WHITE, BLACK, GRAY = range(3)
 NOBODY = -1
+# A position of three players as `notation` writes it.
+LINE = (
+    "3 crown_choice=deferred | 7 | 1 place 2 | 3 | "
+    "A2r3b2g1 p1 B1b4y1 C3r1p6y3g2 y1 A1r2g3 b1 y1g1 B2r2p2b2 r1 r10p10b11y12g13 | "
+    "R2b1G3 P3B1 Y4 | r3p1b1y1g1+2 r2p2b1y1g1 r2p2b2y1g1+1 | 2:1/234 1:3/125 0:5/124 | "
+    "00000000000000ff"
+)
 EACH_CLAN_THREE_TIMES = [clan for clan in range(5) for _ in range(3)]
 
 

@@ -1,7 +1,5 @@
 """A film shows every position of a recorded game, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 
@@ -15,7 +13,6 @@ from carolus_env.engine.rules import Rules
 from carolus_env.records import RecordError, make_record
 
 SVG = "{http://www.w3.org/2000/svg}"
-_DRAWN = ("svg", "g", "path", "rect", "circle", "text", "title", "style", "animate")
 
 
 def played(players, seed=1, decisions=10**9):
@@ -34,7 +31,7 @@ def shown_at(film, moment):
     """What of a film stands on the screen at ``moment`` (0 to 1), leaf by leaf."""
     leaves = []
 
-    def walk(element, head, tail):
+    def walk(element, head):
         for child in element:
             name = child.tag.removeprefix(SVG)
             if name in ("title", "style", "animate"):
@@ -46,14 +43,14 @@ def shown_at(film, moment):
                 assert times[0] == 0 and len(times) == len(values)
                 if values[np.searchsorted(times, moment, side="right") - 1] == "none":
                     continue
-            kept = {k: v for k, v in child.attrib.items() if timer is None}
-            tag = (name, *kept.items())
+            kept = child.attrib.items() if timer is None else ()
+            tag = (name, *kept)
             if name == "g":
-                walk(child, *((((*head, tag)), tail) if kept else (head, tail)))
+                walk(child, (*head, tag) if kept else head)
             else:
                 leaves.append((*head, tag, child.text or ""))
 
-    walk(film, (), ())
+    walk(film, ())
     return leaves
 
 
@@ -70,18 +67,11 @@ def drawn(svg):
     return shown_at(root, 0)
 
 
-# ------------------------------------------------------------------------------------ frames
-
-
 def test_a_record_that_tells_of_no_game_is_refused_with_the_event():
-    """As `records.positions` does, whose tests have the other cases."""
     broken, _, _ = played(2)
     broken["events"][3]["action"] = 94
     with pytest.raises(RecordError, match="event 3: game 0: "):
         animation.animation_svg(broken)
-
-
-# ------------------------------------------------------------------------------------ SVG
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -121,72 +111,53 @@ def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
 def test_a_film_runs_no_script_and_fetches_nothing():
     record, _, _ = played(4, decisions=30)
     film = animation.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
-    root = ElementTree.fromstring(film)
-    allowed = {f"{SVG}{tag}" for tag in _DRAWN}
-    assert {element.tag for element in root.iter()} <= allowed
+    tags = {element.tag.removeprefix(SVG) for element in ElementTree.fromstring(film).iter()}
+    assert tags <= {"svg", "g", "path", "rect", "circle", "text", "title", "style", "animate"}
     assert not re.search(r"href|url\(|@import|\bon\w+=", film)
     assert film.count("http") == 1  # the name of SVG itself
 
 
-# ------------------------------------------------------------------------------------ pages
-
-
-def test_a_page_has_one_script_and_buttons_to_step_through_every_decision():
+@pytest.mark.parametrize(("theme", "around"), [("auto", "dark"), ("light",) * 2, ("dark",) * 2])
+def test_a_page_has_one_script_buttons_for_every_decision_and_the_films_theme(theme, around):
     record, _, actions = played(3, decisions=25)
     evil = ["<script>alert(1)</script>", '"onload="alert(1)', "{film}"]
-    page = animation.animation_page(record, names=evil)
+    page = animation.animation_page(record, names=evil, theme=theme)
     assert page.count("<script") == 1
     assert re.findall(r'<input [^>]*max="(.*?)"', page) == [str(len(actions))]
     assert re.findall(r'<button [^>]*data-by="(.*?)"', page) == ["-1", "0", "1"]
     assert not re.search(r"<[^>]*\s(on\w+|src)=", page.partition("<script>")[0])
-
-
-@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
-def test_a_page_is_as_light_or_dark_as_its_film(theme):
-    page = animation.animation_page(played(2, decisions=5)[0], theme=theme)
     backgrounds = re.findall(r"\{ background: (#\w+)|; background: (#\w+)", page)
     assert backgrounds[0][1] == animation.BACKGROUNDS[theme]
-    assert backgrounds[1][0] == animation.BACKGROUNDS["light" if theme == "light" else "dark"]
-
-
-# ------------------------------------------------------------------------------------ files
+    assert backgrounds[1][0] == animation.BACKGROUNDS[around]
 
 
 def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("resvg")
     record, _, actions = played(3, decisions=12)
-    told = []
-    save_animation(
-        record,
-        tmp_path / "film.GIF",
-        seconds_per_move=0.3,
-        width=240,
-        progress=lambda done, total: told.append((done, total)),
-    )
+    told, path = [], tmp_path / "film.GIF"
+    options = {"seconds_per_move": 0.3, "width": 240}
+    save_animation(record, path, progress=lambda *done: told.append(done), **options)
     frames = animation.frames_of(record)
     assert told == [(k, len(frames)) for k in range(1, len(frames) + 1)]
-    film = image.open(tmp_path / "film.GIF")
-    assert film.n_frames == len(actions) + 1
-    assert film.info["loop"] == 0
+    film = image.open(path)
+    assert film.n_frames == len(actions) + 1 and film.info["loop"] == 0
     for k, frame in enumerate(frames):
         film.seek(k)
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
         board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
         pixels = np.array(raster.svg_picture(board)).astype(int)
         apart = np.abs(np.array(film.convert("RGB")) - pixels)
-        assert apart.mean() < 4
-        assert np.quantile(apart, 0.999) < 50
+        assert apart.mean() < 4 and np.quantile(apart, 0.999) < 50
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".html"])
-def test_a_saved_animation_is_the_film_or_the_page(suffix, tmp_path):
+def test_a_saved_animation_is_the_film_or_the_page(tmp_path):
     record, _, _ = played(2, decisions=10)
-    told = []
-    save_animation(record, tmp_path / f"a{suffix}", progress=lambda *done: told.append(done))
-    make = animation.animation_svg if suffix == ".svg" else animation.animation_page
-    assert (tmp_path / f"a{suffix}").read_text() == make(record)
-    assert told[-1] == (11, 11)
+    for name, make in (("a.svg", animation.animation_svg), ("a.html", animation.animation_page)):
+        told = []
+        save_animation(record, tmp_path / name, progress=lambda *done, told=told: told.append(done))
+        assert (tmp_path / name).read_text() == make(record)
+        assert told[-1] == (11, 11)
 
 
 @pytest.mark.parametrize(

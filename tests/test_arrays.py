@@ -1,7 +1,5 @@
 """Games as arrays agree with the games, entry by entry, and refuse what is no game."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from safetensors.numpy import save
@@ -14,33 +12,17 @@ from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
 from carolus_env.evaluation import Plan, Tournament
 from carolus_env.records import arrays, make_record, positions, start_of, write_records
-from carolus_env.records.arrays import (
-    FACE,
-    Packed,
-    load_arrays,
-    pack,
-    read_games,
-    read_packed,
-    to_arrays,
-    write_packed,
-)
-
-
-def record_of(rules: Rules, seed: int) -> dict:
-    """A random game."""
-    return make_record(*played(rules, seed)[:2])
+from carolus_env.records.arrays import FACE, load_arrays, pack, read_games, read_packed, to_arrays
 
 
 def records_of(rules: Rules, count: int = 5) -> list[dict]:
-    return [record_of(rules, seed) for seed in range(count)]
+    """Random games."""
+    return [make_record(*played(rules, seed)[:2]) for seed in range(count)]
 
 
 ALL = [
-    Rules(2),
-    Rules(3, crown_choice="deferred"),
-    Rules(4, partners="adjacent"),
-    Rules(2, max_rounds=3),
-    Rules(3, paladins_per_clan=12),
+    *(Rules(2), Rules(3, crown_choice="deferred"), Rules(4, partners="adjacent")),
+    *(Rules(2, max_rounds=3), Rules(3, paladins_per_clan=12)),
 ]
 
 
@@ -75,40 +57,20 @@ def test_every_row_is_what_the_player_saw_could_do_did_and_was_paid(rules, dtype
     assert row == len(data.actions)
 
 
-def test_what_is_not_wanted_is_left_out_and_threads_change_nothing():
-    games = pack(records_of(Rules(3), 7))
-    whole = to_arrays(games, observation="float32")
-    split = to_arrays(games, observation="float32", threads=3)
-    bare = to_arrays(games, observation=None, masks=False)
-    assert bare.observations is None and bare.masks is None
-    for name, array in whole._asdict().items():
-        np.testing.assert_array_equal(array, getattr(split, name))
-        if getattr(bare, name) is not None:
-            np.testing.assert_array_equal(array, getattr(bare, name))
-
-
-def test_many_games_are_told_as_they_are_done():
-    one = pack([record_of(Rules(2, max_rounds=1), 3)])
-    count = 4100
-    games = Packed(
-        np.repeat(one.starts, count),
-        np.tile(one.events, count),
-        np.arange(count + 1) * len(one.events),
-    )
-    told: list[int] = []
-    data = to_arrays(games, observation=None, masks=False, progress=told.append)
-    assert told == [4096, 4100] and data.games[-1] == 4099
-    assert len(data.actions) == games.decisions
-
-
-def test_a_folder_holds_the_same_arrays(tmp_path):
-    games = pack(records_of(Rules(2)))
-    there, here = to_arrays(games, out=tmp_path / "data"), to_arrays(games)
+@pytest.mark.parametrize("rules", [Rules(2), Rules(3)], ids=str)
+def test_threads_and_folders_change_nothing_and_what_is_not_wanted_is_left_out(rules, tmp_path):
+    games = pack(records_of(rules))
+    here = to_arrays(games, observation="float32")._asdict()
+    there = to_arrays(games, observation="float32", out=tmp_path / "data")
+    bare = to_arrays(games, observation=None, masks=False, out=tmp_path / "less")
     assert isinstance(there.observations, np.memmap)
-    for name, array in here._asdict().items():
-        np.testing.assert_array_equal(array, getattr(there, name))
-    only = to_arrays(games, observation=None, masks=False, out=tmp_path / "less")
-    assert only.observations is None and load_arrays(tmp_path / "less").masks is None
+    loaded = load_arrays(tmp_path / "less")
+    for less in (bare, loaded, to_arrays(games, observation=None, masks=False)):
+        assert less.observations is None and less.masks is None
+    split = to_arrays(games, observation="float32", threads=3)
+    for name, array in here.items():
+        for other in (there, split, *((bare, loaded) if getattr(bare, name) is not None else ())):
+            np.testing.assert_array_equal(array, getattr(other, name))
     with pytest.raises(FileExistsError, match="data"):
         to_arrays(games, out=tmp_path / "data")
     wrong = games._replace(events=np.where(games.events < FACE, 94, games.events).astype(np.uint8))
@@ -117,35 +79,43 @@ def test_a_folder_holds_the_same_arrays(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "less"]
 
 
+def test_many_games_are_told_as_they_are_done():
+    one, count = pack(records_of(Rules(2, max_rounds=1), 1)), 4100
+    starts, events = np.repeat(one.starts, count), np.tile(one.events, count)
+    games = arrays.Packed(starts, events, np.arange(count + 1) * len(one.events))
+    told: list[int] = []
+    data = to_arrays(games, observation=None, masks=False, progress=told.append)
+    assert told == [4096, 4100] and data.games[-1] == 4099
+    assert len(data.actions) == games.decisions
+
+
 @pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz", "games.safetensors"])
 def test_any_file_of_games_is_read(tmp_path, name):
     records = records_of(Rules(3))
     games = pack(records)
     assert games.starts.tobytes() == b"".join(start_of(record).tobytes() for record in records)
-    if name.endswith("safetensors"):
-        write_packed(tmp_path / name, games)
-    else:
-        write_records(tmp_path / name, records)
+    write, what = (arrays.write_packed, games) if "safe" in name else (write_records, records)
+    write(tmp_path / name, what)
     again = read_games(tmp_path / name)
     assert all(np.array_equal(*pair) for pair in zip(games, again, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda t: t.pop("events"), "'events' .*uint8"),
-        (lambda t: t.update(bounds=t["bounds"].astype(np.int32)), "'bounds'"),
-        (lambda t: t["bounds"].__setitem__(1, -3), "bounds"),
-        (lambda t: t["bounds"].__setitem__(-1, 10**6), "bounds"),
-        (lambda t: t.update(starts=t["starts"][1:]), "4 games .*5"),
-        (lambda t: t.update(starts=t["starts"] | 255), "field"),
-        (lambda t: t.update(starts=t["starts"][:, 1:]), "whole number of games"),
-        ("9", "version must be '1', got '9'"),
-        (b"{}\n", ""),
-        (b"nonsense", ""),
-        (b"\x00" * 8 + b"{", ""),
-    ],
-)
+CHANGES = [
+    (lambda t: t.pop("events"), "'events' .*uint8"),
+    (lambda t: t.update(bounds=t["bounds"].astype(np.int32)), "'bounds'"),
+    (lambda t: t["bounds"].__setitem__(1, -3), "bounds"),
+    (lambda t: t["bounds"].__setitem__(-1, 10**6), "bounds"),
+    (lambda t: t.update(starts=t["starts"][1:]), "4 games .*5"),
+    (lambda t: t.update(starts=t["starts"] | 255), "field"),
+    (lambda t: t.update(starts=t["starts"][:, 1:]), "whole number of games"),
+    ("9", "version must be '1', got '9'"),
+    (b"{}\n", ""),
+    (b"nonsense", ""),
+    (b"\x00" * 8 + b"{", ""),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), CHANGES)
 def test_a_file_of_something_else_is_refused(tmp_path, change, named):
     games = pack(records_of(Rules(2)))
     tensors = {
@@ -185,35 +155,27 @@ def test_no_bytes_lead_the_kernel_astray(players):
     assert refused > 250
 
 
-def test_a_game_that_ends_early_or_goes_on_is_named():
-    records = records_of(Rules(2), 3)
-    records[1]["events"] = records[1]["events"][:-5]
-    with pytest.raises(ValueError, match=r"game 1 is not over after its \d+ bytes"):
-        to_arrays(pack(records))
-    records = records_of(Rules(2), 3)
-    records[2]["events"].append({"action": 3, "player": 0})
-    with pytest.raises(ValueError, match=r"game 2: byte \d+ of its events, 3, is not what is due"):
-        to_arrays(pack(records))
-
-
-def test_what_cannot_be_put_together_is_refused():
-    with pytest.raises(ValueError, match="different numbers of players"):
-        pack([record_of(Rules(2), 0), record_of(Rules(3), 0)])
-    with pytest.raises(ValueError, match="a game record"):
-        pack([7])
-    with pytest.raises(ValueError, match="observation must be uint8, float32 or None"):
+def test_games_that_end_early_or_go_on_or_cannot_be_put_together_are_refused():
+    early, late = records_of(Rules(2), 3), records_of(Rules(2), 3)
+    early[1]["events"] = early[1]["events"][:-5]
+    late[2]["events"].append({"action": 3, "player": 0})
+    for records, named in (
+        (early, r"game 1 is not over after its \d+ bytes"),
+        (late, r"game 2: byte \d+ of its events, 3, is not what is due"),
+        (records_of(Rules(2), 1) + records_of(Rules(3), 1), "different numbers of players"),
+        ([7], "a game record"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            to_arrays(pack(records))
+    with pytest.raises(ValueError, match=r"observation .*uint8, float32 or None"):
         to_arrays(pack([]), observation="int8")
     data = to_arrays(pack([]))
     assert len(data.actions) == 0 and data.observations.shape[1] == observation.length(2)
 
 
-# ------------------------------------------------------------------------------------ the command
-
-
 def folder_of(path):
     """The arrays and tables of a data set."""
-    data = load_arrays(path)._asdict()
-    return {**data, "tables": np.load(path / "tables.npy")}
+    return {**load_arrays(path)._asdict(), "tables": np.load(path / "tables.npy")}
 
 
 def test_a_data_set_of_named_agents_is_made_by_one_command(tmp_path, capsys):
@@ -263,16 +225,14 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "whole"]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_what_cannot_be_made_is_told(tmp_path, capsys):
+    for words, said in (
         ("random --games 0", "--games"),
         ("random greedy random", "got random greedy random"),
         ("greddy", "'greddy'"),
         ("random --players 5", "players"),
         ("value:3p", "3 players"),
-    ],
-)
-def test_what_cannot_be_made_is_told(tmp_path, capsys, words, said):
-    assert dataset.main([*words.split(), "--out", str(tmp_path / "d"), "--workers", "1"]) == 2
-    assert said in capsys.readouterr().err
+    ):
+        out = str(tmp_path / words)
+        assert dataset.main([*words.split(), "--out", out, "--workers", "1"]) == 2
+        assert said in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """Dice: what they can show, how likely, that their order never matters, and given rolls."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -20,11 +18,9 @@ from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN, FACES, OVER, ROLL, Rules
 from carolus_env.engine.state import equal, to_bytes
 
-# ------------------------------------------------------------------------------------ outcomes
-
 
 @pytest.mark.parametrize("dice", range(1, 10))
-def test_outcomes_are_complete_unique_and_sum_to_one(dice):
+def test_outcomes_are_complete_unique_sum_to_one_and_their_ways_are_the_ordered_rolls(dice):
     faces, ways, probabilities = chance.chance_outcomes(dice)
     shown = [tuple(row) for row in faces.tolist()]
     assert all(row == tuple(sorted(row)) and set(row) <= set(range(FACES)) for row in shown)
@@ -32,14 +28,10 @@ def test_outcomes_are_complete_unique_and_sum_to_one(dice):
     assert ways.sum() == FACES**dice
     assert probabilities.tolist() == [float(Fraction(int(w), FACES**dice)) for w in ways]
     assert math.fsum(probabilities) == pytest.approx(1, abs=1e-15)
-
-
-@pytest.mark.parametrize("dice", [1, 2, 3, 4])
-def test_ways_count_the_ordered_rolls(dice):
-    rolls = itertools.product(range(FACES), repeat=dice)
-    counted = Counter(tuple(sorted(roll)) for roll in rolls)
-    faces, ways, _ = chance.chance_outcomes(dice)
-    assert dict(zip(map(tuple, faces.tolist()), ways.tolist(), strict=True)) == counted
+    if dice <= 4:
+        rolls = itertools.product(range(FACES), repeat=dice)
+        counted = Counter(tuple(sorted(roll)) for roll in rolls)
+        assert dict(zip(shown, ways.tolist(), strict=True)) == counted
 
 
 def test_outcomes_take_the_number_of_dice_from_a_game_and_are_shared():
@@ -54,9 +46,6 @@ def test_outcomes_take_the_number_of_dice_from_a_game_and_are_shared():
     for dice in (0, 10, -1):
         with pytest.raises(ValueError, match=f"dice .* 1 to 9, got {dice}"):
             chance.chance_outcomes(dice)
-
-
-# ------------------------------------------------------------------------------------ frequencies
 
 
 @pytest.mark.parametrize(
@@ -86,32 +75,26 @@ def test_rolls_are_as_likely_as_the_outcomes_say(players, due):
     assert stats.chisquare(counts, expected).pvalue > 0.001
 
 
-def test_dice_of_one_game_are_fair_from_roll_to_roll():
+def test_dice_of_one_game_and_of_neighbouring_seeds_are_fair_from_roll_to_roll():
     """One generator, moved on 100,000 times: faces, and faces of neighbouring rolls together."""
     game = engine.new_games(Rules(), 1, seed=2, roll=False)
     rolled = np.concatenate([chance.draw_faces(game) for _ in range(20_000)])
+    games = chance.draw_faces(engine.new_games(Rules(), 100_000, seed=3, roll=False))
     assert stats.chisquare(np.bincount(rolled.ravel())).pvalue > 0.001
-    pairs = rolled[:-1, 0] * FACES + rolled[1:, 0]
-    assert stats.chisquare(np.bincount(pairs, minlength=FACES**2)).pvalue > 0.001
-    within = rolled[:, 0] * FACES + rolled[:, 1]
-    assert stats.chisquare(np.bincount(within, minlength=FACES**2)).pvalue > 0.001
-    rolled = chance.draw_faces(engine.new_games(Rules(), 100_000, seed=3, roll=False))
-    pairs = rolled[:-1, 0] * FACES + rolled[1:, 0]  # of games with neighbouring seeds
-    assert stats.chisquare(np.bincount(pairs, minlength=FACES**2)).pvalue > 0.001
-
-
-# ------------------------------------------------------------------------------------ order of dice
-
-
-def rolls_due(states):
-    """The rolls of a history, each as a batch of one."""
-    return [state.reshape(1) for state in states[states["phase"] == ROLL]]
+    for one, other in (
+        (rolled[:-1, 0], rolled[1:, 0]),
+        (rolled[:, 0], rolled[:, 1]),
+        (games[:-1, 0], games[1:, 0]),
+    ):
+        counts = np.bincount(one * FACES + other, minlength=FACES**2)
+        assert stats.chisquare(counts).pvalue > 0.001
 
 
 @given(rules, seeds, st.data())
 def test_the_order_of_dice_never_matters(rules, seed, data):
-    due = rolls_due(history(rules, seed, games=4))
-    game = due[data.draw(st.integers(0, len(due) - 1), label="roll")]
+    states = history(rules, seed, games=4)
+    due = states[states["phase"] == ROLL]
+    game = due[data.draw(st.integers(0, len(due) - 1), label="roll")].reshape(1)
     dice = int(game["dice_due"][0])
     faces = data.draw(st.lists(st.integers(0, 5), min_size=dice, max_size=dice), label="faces")
     random = np.random.default_rng(seed)
@@ -146,9 +129,6 @@ def test_the_order_of_dice_never_matters_when_the_supply_runs_dry(players, defer
     assert returned.sum() > 20 and crowns.sum() > 20
 
 
-# ------------------------------------------------------------------------------------ given rolls
-
-
 @given(rules, seeds)
 def test_drawing_and_applying_is_what_step_does_itself(rules, seed):
     rolled, taken = (engine.new_games(rules, 6, seed=seed, roll=False) for _ in range(2))
@@ -173,7 +153,7 @@ def apply_what_is_due(states):
 def test_rows_pick_the_games_that_roll_and_a_given_roll_moves_no_generator():
     games = engine.new_games(Rules(), 4, seed=6, roll=False)
     before, alike = games.copy(), games.copy()
-    rows = np.array([3, 1])
+    rows, none = np.array([3, 1]), np.zeros(0, np.int64)
     chance.apply_roll(games, [[0] * 7, [1] * 7], rows=rows)
     assert equal(games, before).tolist() == [True, False, True, False]
     assert games["reserves"][rows].sum(axis=1).tolist() == [[7, 0, 0, 0, 0], [0, 7, 0, 0, 0]]
@@ -183,49 +163,41 @@ def test_rows_pick_the_games_that_roll_and_a_given_roll_moves_no_generator():
     faces = chance.draw_faces(games, rows=rows)
     assert (games["generator"] == before["generator"]).tolist() == [True, False, True, False]
     assert (faces == chance.draw_faces(before[rows])).all()
+    decided = engine.new_games(Rules(), 4, seed=6)  # no rows are no rolls, whatever is due
+    before = to_bytes(decided)
+    assert len(chance.draw_faces(decided, rows=none)) == 0
+    chance.apply_roll(decided, np.zeros((0, 7), int), rows=none)
+    chance.apply_roll(decided[:0].copy(), np.zeros((0, 3), int))
+    assert to_bytes(decided) == before
 
 
-def test_no_rows_are_no_rolls():
-    """Whatever the other games wait for."""
-    games = engine.new_games(Rules(), 4, seed=6)
-    before, none = to_bytes(games), np.zeros(0, np.int64)
-    assert len(chance.draw_faces(games, rows=none)) == 0
-    chance.apply_roll(games, np.zeros((0, 7), int), rows=none)
-    chance.apply_roll(games[:0].copy(), np.zeros((0, 3), int))
-    assert to_bytes(games) == before
-
-
-@pytest.mark.parametrize(
-    ("faces", "named"),
-    [
+def test_impossible_faces_are_refused():
+    for faces, named in (
         ([0] * 6, r"\(2, 7\) or \(7,\), got .*\(6,\)"),
         ([[0] * 7], r"\(1, 7\)"),
         ([True] * 7, "bool"),
         *(([0] * 6 + [face], f"0 to 5, .* {face}") for face in (6, -1, 256)),
         ([0] * 6 + [10**30], "object"),
-    ],
-)
-def test_impossible_faces_are_refused(faces, named):
-    games = engine.new_games(Rules(), 2, seed=0, roll=False)
-    before = to_bytes(games)
-    with pytest.raises(ValueError, match=f"faces .*{named}"):
-        chance.apply_roll(games, faces)
-    assert to_bytes(games) == before
+    ):
+        games = engine.new_games(Rules(), 2, seed=0, roll=False)
+        before = to_bytes(games)
+        with pytest.raises(ValueError, match=f"faces .*{named}"):
+            chance.apply_roll(games, faces)
+        assert to_bytes(games) == before
 
 
 def test_a_roll_that_is_not_due_is_refused():
     games = engine.new_games(Rules(), 2, seed=0, roll=False)
-    chance.apply_roll(games, [0] * 7, rows=np.array([0]))
-    chance.apply_roll(games, [0] * 7, rows=np.array([0]))
-    before = to_bytes(games)
-    for call in (chance.draw_faces, lambda games: chance.apply_roll(games, [0] * 7)):
-        with pytest.raises(ValueError, match=r"same number of dice, but \[0, 7\] are due"):
-            call(games)
-    mixed = engine.new_games(Rules(), 2, seed=0, roll=False)
+    mixed = games.copy()
+    for _ in range(2):
+        chance.apply_roll(games, [0] * 7, rows=np.array([0]))
     mixed[1] = engine.new_games(Rules(players=3), 1, seed=0, roll=False)[0]
-    with pytest.raises(ValueError, match=r"but \[7, 9\] are due"):
-        chance.draw_faces(mixed)
-    assert to_bytes(games) == before
+    for states, due in ((games, "0, 7"), (mixed, "7, 9")):
+        before = to_bytes(states)
+        for call in (chance.draw_faces, lambda states: chance.apply_roll(states, [0] * 7)):
+            with pytest.raises(ValueError, match=rf"same number of dice, .* \[{due}\]"):
+                call(states)
+        assert to_bytes(states) == before
 
 
 def test_roll_leaves_games_that_wait_for_a_decision_or_are_over():

@@ -1,7 +1,5 @@
 """Deals: seeds are mixed with the numbers of games, so that no two seeds share a game."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +25,8 @@ from carolus_env.planning.heuristic import all_weights
 FEW = Rules(max_rounds=1)
 
 
-def tournament(seed: int, folder: Path) -> None:
-    evaluation.Tournament(evaluation.Plan(FEW, ("random", "greedy"), deals=9, seed=seed)).run()
-
-
 def matches(seed: int, folder: Path) -> None:
+    evaluation.Tournament(evaluation.Plan(FEW, ("random", "greedy"), deals=9, seed=seed)).run()
     evaluation.play_pairing(("random", "greedy"), FEW, 9, seed=seed)
     evaluation.play_games([[0, 0]] * 9, [bots.make("random")], FEW, seed=seed)
 
@@ -45,11 +40,8 @@ def suite(seed: int, folder: Path) -> None:
     making._per_game(making.Plan(2, base="greedy", seed=seed))
 
 
-def ppo(seed: int, folder: Path) -> None:
+def learners(seed: int, folder: Path) -> None:
     WorkerPool(PpoLearner, PpoConfig(games=9, workers=2, seed=seed))
-
-
-def td(seed: int, folder: Path) -> None:
     WorkerPool(TdLearner, TdConfig(rules=FEW, seed=seed)).learn(0, 9, 0.0)
 
 
@@ -65,7 +57,7 @@ def sb3(seed: int, folder: Path) -> None:
         learner.make_env(learner.Sb3Config(seed=seed), "random", 9, number).reset()
 
 
-@pytest.mark.parametrize("play", [tournament, matches, data_set, suite, ppo, td, planner, sb3])
+@pytest.mark.parametrize("play", [matches, data_set, suite, learners, planner, sb3])
 def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
     """Whatever plays many games by one seed: all seeds that it gives to games are its own."""
     dealt: list[int] = []

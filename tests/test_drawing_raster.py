@@ -1,7 +1,5 @@
 """Pixels and windows: the same everywhere, without a system's fonts, and without a display."""
 
-from __future__ import annotations
-
 import copy
 import io
 import os
@@ -11,51 +9,31 @@ import sys
 
 import numpy as np
 import pytest
+import strategies
 
 import carolus_env as ce
 from carolus_env.drawing import board_pixels, board_png, board_svg, raster
 from carolus_env.drawing.style import BACKGROUNDS
 from carolus_env.drawing.window import Window
+from carolus_env.engine.rules import OVER, ROLL
 
 pytest.importorskip("resvg")
 image = pytest.importorskip("PIL.Image")
 pygame = pytest.importorskip("pygame")
 
-DISPLAYS = ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY")
-
 
 def some_state(players=3, decisions=60, seed=1):
-    games, streams = ce.new_games(ce.Rules(players=players), seed=seed), ce.new_streams(seed, 1)
-    for _ in range(decisions):
-        ce.step(games, ce.random_actions(games, streams))
-    return games[0]
-
-
-def colour(pixel):
-    return "#{:02x}{:02x}{:02x}".format(*pixel)
+    return strategies.history(ce.Rules(players), seed, games=1, limit=decisions)[-1, 0]
 
 
 def boards():
     """States with all that is drawn: every phase, merged regions, castles, an end, long names."""
     for players in (2, 3, 4):
-        games, streams = ce.new_games(ce.Rules(players=players), seed=1), ce.new_streams(1, 1)
-        for number in range(10_000):
-            if ce.is_over(games)[0]:
-                yield games[0], {"theme": "dark", "names": ["Ann", "Bob", "Eve", "Dan"][:players]}
-                break
-            before, action = games.copy(), ce.random_actions(games, streams)
-            ce.step(games, action)
-            if number % 33 == players:
-                options = {
-                    "legal": True,
-                    "last": (before[0], int(action[0])),
-                    "values": [0.5, 0.3, 0.2][: int(games["teams"][0])],
-                    "names": ["\u2031" * 30, "Щ" * 13, "WWWWW", "i"][:players],
-                }
-                yield games[0], options
-
-
-# ------------------------------------------------------------------------------------ pixels
+        states = strategies.history(ce.Rules(players), 1, games=1, limit=10_000)[:, 0]
+        shares = [0.5, 0.3, 0.2][: int(states["teams"][0])]
+        yield states[-1], {"theme": "dark"}
+        for state in states[players::33]:
+            yield state, {"legal": state["phase"] not in (ROLL, OVER), "values": shares}
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
@@ -65,7 +43,8 @@ def test_pixels_are_as_wide_as_wished_and_fill_their_corners(layout, theme):
     height, width, channels = pixels.shape
     assert (width, channels, pixels.dtype) == (301, 3, np.uint8)
     assert (height > width) == (layout == "tall")
-    assert {colour(pixels[y, x]) for x in (0, -1) for y in (0, -1)} == {BACKGROUNDS[theme]}
+    corners = {bytes(pixels[y, x]).hex() for x in (0, -1) for y in (0, -1)}
+    assert corners == {BACKGROUNDS[theme].removeprefix("#")}
 
 
 def test_a_png_holds_the_same_pixels_and_round_corners():
@@ -82,7 +61,6 @@ def test_the_bundled_fonts_have_every_character_that_is_drawn_and_those_of_most_
     font = pytest.importorskip("fontTools.ttLib").TTFont
     written = {"Ångström, Łukasz, Αλέξης, Екатерина, Zoë & <Đorđe>\ufffd…"}
     for state, options in boards():
-        del options["names"]
         written |= set(re.findall(r"<text[^>]*>([^<]*)</text>", board_svg(state, **options)))
     assert len(raster._FONTS) == 2
     for path in raster._FONTS:
@@ -115,13 +93,10 @@ def test_without_the_extra_the_error_names_it(module, monkeypatch):
         Window("a window").show(board_pixels(some_state(), width=60))
 
 
-@pytest.mark.parametrize("svg", ["", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'])
-def test_what_is_not_svg_is_refused(svg):
-    with pytest.raises(ValueError, match="this SVG cannot be drawn"):
-        raster.svg_png(svg)
-
-
-# ------------------------------------------------------------------------------------ windows
+def test_what_is_not_svg_is_refused():
+    for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
+        with pytest.raises(ValueError, match="this SVG cannot be drawn"):
+            raster.svg_png(svg)
 
 
 def frame(number, width=40, height=30):
@@ -170,10 +145,9 @@ def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
 def test_whoever_closes_the_window_is_not_shown_another_until_it_is_closed_for_good(window):
     window.show(frame(1))
     pygame.event.post(pygame.event.Event(pygame.QUIT))
-    window.show(frame(2))
-    assert not pygame.display.get_init()
-    window.show(frame(3))
-    assert not pygame.display.get_init()
+    for number in (2, 3):
+        window.show(frame(number))
+        assert not pygame.display.get_init()
     window.close()
     window.show(frame(4))
     assert (seen() == 4).all()
@@ -194,7 +168,7 @@ def test_frames_are_held_back_only_where_somebody_can_see_them(window, monkeypat
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have a display")
 def test_without_a_display_a_window_works_unseen_and_says_so(monkeypatch):
-    for variable in DISPLAYS:
+    for variable in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(variable, raising=False)
     pygame.display.quit()
     window = Window("unseen")

@@ -1,10 +1,7 @@
 """Moves in text: what is written is read back, what is typed is understood or refused."""
 
-from __future__ import annotations
-
 import contextlib
 import re
-from functools import cache
 
 import numpy as np
 import positions
@@ -13,23 +10,17 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
-from strategies import history, sample
+from strategies import history, some_states
 
-from carolus_env import engine
+from carolus_env import engine, notation
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
 from carolus_env.notation import (
     NotationError,
-    event_text,
-    game_text,
-    legal_text,
     move_text,
     read_game,
     read_move,
     read_moves,
-    read_roll,
-    region_text,
     roll_text,
-    turn_texts,
 )
 from carolus_env.records import make_record, start_of
 from carolus_env.records import positions as replay_positions
@@ -45,16 +36,19 @@ def record_of(rules, seed, limit=150):
 
 def merged():
     """White has played disc 3; the Emperor stands on 0-1, then come 2, 3-5 (black's) and 6 on."""
-    return position(
-        region(WHITE, 2, blue=2),
-        region(red=1),
-        region(BLACK, 3, red=3),
-        courts=[paladins(red=4), paladins(red=3, blue=1)],
-        reserves=[paladins(red=2, blue=3, pink=2)],
-        discs=[3, 4],
-        phase="place",
-        placements_left=3,
-    )
+    courts = [paladins(red=4), paladins(red=3, blue=1)]
+    reserves, placing = [paladins(red=2, blue=3, pink=2)], {"phase": "place", "placements_left": 3}
+    circle = region(WHITE, 2, blue=2), region(red=1), region(BLACK, 3, red=3)
+    return position(*circle, courts=courts, reserves=reserves, discs=[3, 4], **placing)
+
+
+SETTLING = (
+    region(WHITE, 2, blue=2),
+    region(red=1),
+    region(BLACK, 3, red=4),
+    region(yellow=1),
+    region(WHITE, 1, red=2),
+)
 
 
 @given(strategies.rules, strategies.seeds)
@@ -73,13 +67,16 @@ def test_every_legal_move_is_read_back_with_and_without_its_outcome(rules, seed)
 
 def test_moves_are_written_like_this():
     state = merged()[0]
-    assert move_text(state, region_action(BLUE, 0)) == "blue>0-1"
-    assert move_text(state, region_action(PINK, 1)) == "pink>2"
-    assert move_text(state, region_action(BLUE, 2), 3) == "3 blue>3-5"
-    assert move_text(position(phase="disc", discs=[0, 0])[0], 2) == "d3"
-    game = positions.set_up([5, 5, 0, 0, 1, 1, 2])
-    assert move_text(game[0], crown_action(GREEN)) == "crown=green"
-    assert move_text(game[0], crown_action(GREEN), 2) == "2 crown=green"
+    game = positions.set_up([5, 5, 0, 0, 1, 1, 2])[0]
+    for seen, action, times, written in (
+        (state, region_action(BLUE, 0), 1, "blue>0-1"),
+        (state, region_action(PINK, 1), 1, "pink>2"),
+        (state, region_action(BLUE, 2), 3, "3 blue>3-5"),
+        (position(phase="disc", discs=[0, 0])[0], 2, 1, "d3"),
+        (game, crown_action(GREEN), 1, "crown=green"),
+        (game, crown_action(GREEN), 2, "2 crown=green"),
+    ):
+        assert move_text(seen, action, times) == written
     for times in (2, 0):
         with pytest.raises(ValueError, match=rf"Emperor 1 step.* {times} times"):
             move_text(position(discs=[2, 3])[0], move_action(1), times)
@@ -88,62 +85,46 @@ def test_moves_are_written_like_this():
 
 
 def test_taking_control_is_marked():
-    game = position(
-        courts=[paladins(red=3), paladins(red=4, blue=1)],
-        reserves=[paladins(red=2, blue=1, pink=1, green=1)],
-        phase="place",
-        placements_left=3,
-    )
-    assert move_text(game[0], court_action(RED)) == "red>court"
-    assert move_text(game[0], court_action(RED), 2) == "2 red>court!"
-    assert move_text(game[0], court_action(GREEN)) == "green>court!"
-    assert move_text(game[0], court_action(BLUE)) == "blue>court"  # a tie: it stays with black
-    assert read_move(game[0], "2 r > court!") == [court_action(RED)] * 2
+    courts = [paladins(red=3), paladins(red=4, blue=1)]
+    reserves = [paladins(red=2, blue=1, pink=1, green=1)]
+    placing = {"phase": "place", "placements_left": 3}
+    state = position(courts=courts, reserves=reserves, **placing)[0]
+    assert move_text(state, court_action(RED)) == "red>court"
+    assert move_text(state, court_action(RED), 2) == "2 red>court!"
+    assert move_text(state, court_action(GREEN)) == "green>court!"
+    assert move_text(state, court_action(BLUE)) == "blue>court"  # a tie: it stays with black
+    assert read_move(state, "2 r > court!") == [court_action(RED)] * 2
     with pytest.raises(NotationError, match="what would happen is 'red>court'"):
-        read_move(game[0], "red>court!")
+        read_move(state, "red>court!")
 
 
-def test_the_emperor_says_what_he_finds_and_what_comes_of_it():
-    game = position(
-        region(WHITE, 2, blue=2),
-        region(red=1),
-        region(BLACK, 3, red=4),
-        region(yellow=1),
-        region(WHITE, 1, red=2),
-        courts=[paladins(red=1)],
-        discs=[4, 5],
-    )
-    said = [move_text(game[0], move_action(steps)) for steps in (1, 2, 3, 4)]
-    assert said == [
-        "E+1 A builds 2 forming 0-2",
-        "E+2 A takes 3-5",
-        "E+3 at 6",
-        "E+4 at 7",
-    ]
-    for_another = position(region(red=1), region(red=2), courts=[[0] * 5, paladins(red=1)])
-    assert move_text(for_another[0], move_action(1)) == "E+1 B builds 1"
-
-
-def test_a_decision_that_ends_the_game_is_marked():
-    game = position(
-        region(WHITE, 9, red=9), region(), region(red=1), courts=[paladins(red=1)], discs=[2, 3]
-    )
-    assert move_text(game[0], move_action(2)) == "E+2 A builds 10#"
-    assert read_move(game[0], "e+2 a builds 10 #") == [move_action(2)]
-    with pytest.raises(NotationError, match="what would happen is 'E\\+2 A builds 10#'"):
-        read_move(game[0], "E+2 A builds 10")
+def test_the_emperor_says_what_he_finds_and_what_comes_of_it_also_the_end():
+    for circle, steps, red_at, written in (
+        (SETTLING, 1, 0, "E+1 A builds 2 forming 0-2"),
+        (SETTLING, 2, 0, "E+2 A takes 3-5"),
+        (SETTLING, 3, 0, "E+3 at 6"),
+        (SETTLING, 4, 0, "E+4 at 7"),
+        ((region(red=1), region(red=2)), 1, 1, "E+1 B builds 1"),
+        ((region(WHITE, 9, red=9), region(), region(red=1)), 2, 0, "E+2 A builds 10#"),
+    ):
+        courts = [paladins(red=int(seat == red_at)) for seat in range(2)]
+        state, action = position(*circle, courts=courts, discs=[4, 5])[0], move_action(steps)
+        assert move_text(state, action) == written
+        assert read_move(state, written.lower().replace("#", " #")) == [action]
+    with pytest.raises(NotationError, match=r"what would happen is 'E\+2 A builds 10#'"):
+        read_move(state, "E+2 A builds 10")
 
 
 def test_a_region_over_the_seam_is_named_clockwise():
     game = merged()
-    assert [region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
-    game["region_first"][0, :12] = [1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    assert [notation.region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
+    game["region_first"][0, :12] = [1, 2, 3, *range(6, 15)]
     game["emperor"] = 11
-    assert region_text(game[0], 0) == "14-0"
+    assert notation.region_text(game[0], 0) == "14-0"
     for where in ("14", "0", "14-0"):
         assert read_move(game[0], f"red>{where}") == [region_action(RED, 0)]
     with pytest.raises(ValueError, match="region must be from 0 to 11, got 12"):
-        region_text(game[0], 12)
+        notation.region_text(game[0], 12)
 
 
 def test_any_territory_names_its_region_but_a_wrong_span_does_not():
@@ -155,9 +136,8 @@ def test_any_territory_names_its_region_but_a_wrong_span_does_not():
             read_move(state, f"red>{where}")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_no_move_now_is_refused_with_what_is_expected():
+    for text, said in (
         ("d3", "expected a paladin such as"),
         ("mauve>court", "expected one of red, pink, blue, yellow, green, got 'mauve'"),
         ("green>court", "player 0 may not play that now; legal now: red, pink, blue > court, 0-1"),
@@ -166,41 +146,38 @@ def test_any_territory_names_its_region_but_a_wrong_span_does_not():
         ("red>court takes 4", "what would happen is 'red>court'"),
         ("x" * 500 + ">court", r"expected one of red, .*, got '.{1,40}'$"),
         ("rot>court " + "x" * 500, r"^move 'rot>court.{1,40}': expected one of"),
-    ],
-)
-def test_what_is_no_move_now_is_refused_with_what_is_expected(text, said):
-    with pytest.raises(NotationError, match=said):
-        read_move(merged()[0], text)
+        ("red>court, 2 red>2", "move '2 red>2': expected a number from 1 to 1"),
+        ("red>court,", "move '': expected"),
+    ):
+        with pytest.raises(NotationError, match=said):
+            read_moves(merged()[0], text)
 
 
 def test_several_moves_are_read_one_after_the_other():
-    game = merged()
-    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == [
-        court_action(RED),
-        *[region_action(BLUE, 2)] * 2,
-        move_action(2),
-    ]
+    game, blues = merged(), [region_action(BLUE, 2)] * 2
+    actions = [court_action(RED), *blues, move_action(2)]
+    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == actions
     assert game.tobytes() == merged().tobytes()
-    with pytest.raises(NotationError, match="move '2 red>2': expected a number from 1 to 1"):
-        read_moves(game[0], "red>court, 2 red>2")
-    with pytest.raises(NotationError, match="move '': expected"):
-        read_moves(game[0], "red>court,")
 
 
 def test_rolls_are_written_and_read():
     game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
     with pytest.raises(NotationError, match="no decision"):
         read_move(game[0], "d1")
-    assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
+    assert notation.legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
     assert roll_text([0, 2, 5]) == "rolls red blue crown"
-    assert read_roll("rolls red blue crown") == read_roll(" Rolls R B C") == [0, 2, 5]
+    assert (
+        notation.read_roll("rolls red blue crown")
+        == notation.read_roll(" Rolls R B C")
+        == [0, 2, 5]
+    )
     for text, said in (
         ("rolls red " + "x" * 500, "a die shows red, .* crown, got '.{1,40}'$"),
         ("red blue", "expected a roll"),
         ("rolls", "expected a roll"),
     ):
         with pytest.raises(NotationError, match=said):
-            read_roll(text)
+            notation.read_roll(text)
     with pytest.raises(ValueError, match="a die shows 0 to 5, got 6"):
         roll_text([6])
 
@@ -210,15 +187,6 @@ PIECES = st.lists(
     st.sampled_from(MOVES) | st.text(max_size=4) | st.sampled_from("0123456789>=+-!#, \n"),
     max_size=6,
 ).map("".join)
-
-
-@cache
-def some_states():
-    return [
-        state
-        for kind in strategies.ALL_KINDS[:5]
-        for state in sample(history(kind, 3, games=2, limit=200), 3, 8)
-    ]
 
 
 @given(st.deferred(lambda: st.sampled_from(some_states())), PIECES)
@@ -236,39 +204,38 @@ def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
 @given(strategies.rules, strategies.seeds)
 def test_a_games_text_is_read_back_event_by_event(rules, seed):
     record = record_of(rules, seed)
-    start, events = read_game(game_text(start_of(record), record["events"]))
+    start, events = read_game(notation.game_text(start_of(record), record["events"]))
     assert start.tobytes() == start_of(record).tobytes()
     assert events == record["events"]
 
 
 def test_each_turn_is_told_with_its_first_event_its_round_and_seat():
     record = record_of(Rules(3), seed=5)
-    told = list(turn_texts(start_of(record), record["events"]))
+    told, states = (
+        list(notation.turn_texts(start_of(record), record["events"])),
+        replay_positions(record),
+    )
     for each in told:
-        assert each.seat == record["events"][each.event]["player"]
+        at, event = each.event, record["events"][each.event]
+        assert each.seat == event["player"]
+        assert notation.event_text(states[at], event, states[at + 1]) in each.text
     assert (told[0].event, told[0].round) == (0, 0)
     assert told[0].text.startswith(roll_text(record["events"][0]["roll"]))
     assert told[-1].round == max(each.round for each in told) > 1
-    states = replay_positions(record)
-    for each in told:
-        at = each.event
-        first = event_text(states[at], record["events"][at], states[at + 1])
-        assert first in each.text
 
 
 def test_a_turn_has_one_text_and_what_is_alike_is_counted():
-    paladins = [region_action(BLUE, 2), region_action(BLUE, 2), court_action(RED)]
-    events = [{"action": action} for action in (*paladins, move_action(1))]
-    events += [{"roll": [5, 5, 1]}]
-    events += [{"action": action} for action in (*[crown_action(BLUE)] * 2, move_action(2))]
-    turns = list(turn_texts(merged(), events))
+    blue, crowns = [region_action(BLUE, 2)] * 2, [crown_action(BLUE)] * 2
+    events = [{"action": action} for action in (*blue, court_action(RED), move_action(1))]
+    events += [{"roll": [5, 5, 1]}, *({"action": a} for a in (*crowns, move_action(2)))]
+    turns = list(notation.turn_texts(merged(), events))
     assert [(turn.event, turn.seat, turn.text) for turn in turns] == [
         (0, 0, "2 blue>3-5, red>court, E+1 A builds 2 forming 0-2, "
                "rolls crown crown pink, 2 crown=blue"),
         (7, 1, "E+2 at 6"),
     ]  # fmt: skip
     game = position(phase="disc", discs=[3, 0], order=[0, 1], player=1)
-    turns = turn_texts(game, [{"action": 1}, {"action": move_action(2)}])
+    turns = notation.turn_texts(game, [{"action": 1}, {"action": move_action(2)}])
     assert [turn.text for turn in turns] == ["d2", "E+2 at 2"], "a disc is a turn of its own"
 
 
@@ -276,17 +243,16 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
     record = record_of(Rules(), seed=5)
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
-        list(turn_texts(start_of(record), events))
+        list(notation.turn_texts(start_of(record), events))
     assert error.value.__notes__ == ["It is event 4 of the game."]
 
 
 def test_what_a_game_says_must_be_the_game():
     record = record_of(Rules(), seed=5, limit=20)
-    text = game_text(start_of(record), record["events"])
+    text = notation.game_text(start_of(record), record["events"])
     lines = text.splitlines()
-    assert read_game("; a comment\n\n" + text.replace("\n", " ; and so on\n")) == (
-        read_game("\n".join(line for line in lines if "round" not in line))
-    )
+    bare = "\n".join(line for line in lines if "round" not in line)
+    assert read_game("; a comment\n\n" + text.replace("\n", " ; and so on\n")) == read_game(bare)
     first = lines[2]
     for wrong, said in (
         (first.replace("rolls ", "rolls red "), "line 3: .*expected 7 dice, got 8"),
@@ -304,7 +270,7 @@ def test_what_a_game_says_must_be_the_game():
 @given(st.data())
 def test_a_games_text_with_a_change_is_read_or_refused(data):
     record = record_of(Rules(3), seed=2, limit=12)
-    text = game_text(start_of(record), record["events"])
+    text = notation.game_text(start_of(record), record["events"])
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(PIECES) + text[at + data.draw(st.integers(0, 5)) :]
     with contextlib.suppress(NotationError, PositionError):

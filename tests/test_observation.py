@@ -2,25 +2,19 @@
 and regions from the Emperor: so neither names of seats nor the circle's rotation can be seen.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
 import pytest
+from positions import position as set_up
+from positions import region
+from reference import team_of
 from strategies import history
 
 from carolus_env import engine
 from carolus_env.engine import observation
-from carolus_env.engine.observation import (
-    highs,
-    layout,
-    length,
-    observe,
-    scales,
-    slices,
-)
-from carolus_env.engine.rules import FIRST_PLACE, OVER, Rules
+from carolus_env.engine.observation import highs, layout, length, observe, scales, slices
+from carolus_env.engine.rules import CLAN_NAMES, FIRST_PLACE, OVER, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
 
@@ -43,25 +37,15 @@ def positions(rules, games=8, every=9, seed=1):
     return np.concatenate([states[::every].ravel(), states[-1]])
 
 
-def team_of(seat, rules):
-    if rules["players"] < 4:
-        return seat
-    return seat // 2 if rules["partners"] == "adjacent" else seat % 2
-
-
 def plain_reading(given, viewer):
     """The blocks by name, from the JSON of a position alone, in lists and loops."""
-    rules, players = given["rules"], given["rules"]["players"]
-    teams = 3 if players == 3 else 2
+    rules, players, regions = given["rules"], given["rules"]["players"], given["regions"]
+    teams, discs, last = 3 if players == 3 else 2, (1, 2, 3, 4, 5), rules["max_rounds"] or 10**9
     seats = [(viewer + k) % players for k in range(players)]
     own = team_of(viewer, rules)
     team_order = [(own + k) % teams for k in range(teams)]
-    in_team = [0 if seat is None else team_of(seat, rules) for seat in range(players)]
-    holder = [None if seat == -1 else in_team[seat] for seat in given["control"]]
-
-    def of_each_region(read):
-        values = [read(region) for region in given["regions"]]
-        return values + [0] * (15 - len(values))
+    holder = [None if seat == -1 else team_of(seat, rules) for seat in given["control"]]
+    order, played, hands = (given[key] for key in ("order", "discs_played", "discs_in_hand"))
 
     def castles(region, team):
         return region["castles"] if region["owner"] == team else 0
@@ -70,54 +54,41 @@ def plain_reading(given, viewer):
         paladins = sum(region["paladins"][clan] for clan in range(5) if holder[clan] == team)
         return min(paladins + castles(region, team), 255)
 
-    left = 100
-    if rules["max_rounds"] is not None:
-        left = min(rules["max_rounds"] - max(given["round"], 1) + 1, 100)
+    def of_each(read, things):
+        """What is read of each region for each thing, and nothing where no region is."""
+        none = [0] * (15 - len(regions))
+        return [[read(region, thing) for region in regions] + none for thing in things]
+
     return {
         "phase": [given["phase"] == name for name in ("crown", "disc", "place", "move")],
         "to_move": [given["player"] == seat for seat in seats],
         "placements_left": given["placements_left"],
         "round": min(given["round"], 100),
-        "rounds_left": left,
+        "rounds_left": min(last - max(given["round"], 1) + 1, 100),
         "crown_deferred": rules["crown_choice"] == "deferred",
         "supply": given["supply"],
         "partner": [team_of(seat, rules) == own for seat in seats],
-        "turn_order": [
-            [given["order"].index(seat) == place for place in range(players)] for seat in seats
-        ],
-        "disc_played": [
-            [given["discs_played"][seat] == disc for disc in (1, 2, 3, 4, 5)] for seat in seats
-        ],
-        "discs_in_hand": [
-            [disc in given["discs_in_hand"][seat] for disc in (1, 2, 3, 4, 5)] for seat in seats
-        ],
+        "turn_order": [[order.index(seat) == place for place in range(players)] for seat in seats],
+        "disc_played": [[played[seat] == disc for disc in discs] for seat in seats],
+        "discs_in_hand": [[disc in hands[seat] for disc in discs] for seat in seats],
         "crowns": [given["crowns"][seat] for seat in seats],
         "reserves": [given["reserves"][seat] for seat in seats],
         "courts": [given["courts"][seat] for seat in seats],
         "control": [[given["control"][clan] == seat for clan in range(5)] for seat in seats],
-        "castles": [
-            sum(castles(region, team) for region in given["regions"]) for team in team_order
-        ],
-        "region_exists": of_each_region(lambda region: 1),
-        "region_castles": [
-            of_each_region(lambda region, team=team: castles(region, team)) for team in team_order
-        ],
-        "region_paladins": [
-            of_each_region(lambda region, clan=clan: region["paladins"][clan]) for clan in range(5)
-        ],
-        "region_strength": [
-            of_each_region(lambda region, team=team: strength(region, team)) for team in team_order
-        ],
+        "castles": [sum(row) for row in of_each(castles, team_order)],
+        "region_exists": of_each(lambda region, _: 1, [None])[0],
+        "region_castles": of_each(castles, team_order),
+        "region_paladins": of_each(lambda region, clan: region["paladins"][clan], range(5)),
+        "region_strength": of_each(strength, team_order),
     }
 
 
 def assert_reads(states, row, viewer):
-    seen = observation.unpack(
-        observe(states[row : row + 1], [viewer])[0], int(states["players"][0])
-    )
+    seen = observe(states[row : row + 1], [viewer])[0]
+    blocks = observation.unpack(seen, int(states["players"][0]))
     wanted = plain_reading(position.to_dict(states[row]), viewer)
-    assert list(seen) == list(wanted)
-    for name, block in seen.items():
+    assert list(blocks) == list(wanted)
+    for name, block in blocks.items():
         assert block.tolist() == np.array(wanted[name], int).tolist(), name
 
 
@@ -131,24 +102,10 @@ def test_every_block_is_what_a_plain_reading_of_the_position_gives(rules):
             assert_reads(states, row, viewer)
 
 
-def heap():
-    """A region with 5 x 190 paladins, all clans held by player 0: stronger than a byte counts."""
-    rules = Rules(2, paladins_per_clan=200)
-    states = positions(rules, games=1, every=40)
-    given = position.to_dict(states[np.flatnonzero(states["phase"] == 3)[0]])
-    given["courts"] = [[1] * 5, [0] * 5]
-    given["control"] = [0] * 5
-    for clan in range(5):
-        elsewhere = sum(region["paladins"][clan] for region in given["regions"][1:])
-        in_reserve = sum(reserve[clan] for reserve in given["reserves"])
-        given["regions"][0]["paladins"][clan] = 200 - elsewhere - in_reserve - 1
-    given["supply"] = [0] * 5
-    return position.from_dict(given)
-
-
 def test_strength_is_counted_up_to_what_a_byte_holds():
-    states = heap()
-    assert states["region_paladins"].max() > 150
+    """A region with 5 x 190 paladins, all of clans that player 0 holds."""
+    heap = region(**dict.fromkeys(CLAN_NAMES, 190))
+    states = set_up(heap, courts=[[1] * 5], paladins_per_clan=200)
     for viewer in (0, 1):
         assert_reads(states, 0, viewer)
         seen = observation.unpack(observe(states, [viewer])[0], 2)
@@ -159,15 +116,13 @@ def test_strength_is_counted_up_to_what_a_byte_holds():
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @every_number
 def test_rows_are_written_whole_and_nothing_outside_them(players, dtype, paladins):
-    states = positions(Rules(players, paladins_per_clan=paladins), games=1)[:40]
-    for state in states:
-        rooms = [np.full((3, length(players)), before, dtype) for before in (77, 88)]
-        for room in rooms:
-            out = room[1:2]
-            assert observe(state.reshape(1), dtype=dtype, out=out) is out
-            np.testing.assert_array_equal(out, observe(state.reshape(1), dtype=dtype))
-        assert (rooms[0][[0, 2]] == 77).all()
-        assert (rooms[0][1] == rooms[1][1]).all()
+    for state in positions(Rules(players, paladins_per_clan=paladins), games=1)[:40]:
+        game = state.reshape(1)
+        for before in (77, 88):
+            room = np.full((3, length(players)), before, dtype)
+            assert np.shares_memory(observe(game, dtype=dtype, out=room[1:2]), room)
+            assert (room[[0, 2]] == before).all()
+            np.testing.assert_array_equal(room[1:2], observe(game, dtype=dtype))
 
 
 def test_without_viewers_it_is_the_player_to_move_who_looks():
@@ -189,15 +144,21 @@ def test_rows_pick_games_in_the_order_given():
 
 
 @every_rules
-def test_float32_is_the_counts_times_the_scales(rules):
+def test_float32_is_the_counts_times_the_scales_and_blocks_are_views(rules):
     states = positions(rules)
+    before = states.tobytes()
     counts, scaled = observe(states), observe(states, dtype=np.float32)
+    assert states.tobytes() == before
     assert (counts.dtype, scaled.dtype) == (np.uint8, np.float32)
     np.testing.assert_array_equal(scaled, counts * scales(rules.players))
-    for name, block in observation.unpack(scaled, rules.players).items():
-        divisor = next(b.scale for b in layout(rules.players) if b.name == name)
-        plain = observation.unpack(counts, rules.players)[name] / divisor
-        np.testing.assert_allclose(block, plain, rtol=1e-6)
+    stacked = np.stack([scaled, scaled])
+    views = observation.unpack(stacked, rules.players)
+    assert len(views) == len(layout(rules.players))
+    for block in layout(rules.players):
+        plain = observation.unpack(counts, rules.players)[block.name] / block.scale
+        np.testing.assert_allclose(views[block.name], [plain, plain], rtol=1e-6)
+        assert views[block.name].shape == (2, len(states), *block.shape)
+        assert np.shares_memory(views[block.name], stacked)
 
 
 def hoarding(masks):
@@ -239,45 +200,6 @@ def test_no_entry_ever_exceeds_its_high(players, paladins, crown_choice, choose)
         assert observation.unpack(most, players)["round"] == 100
 
 
-@every_number
-def test_rounds_left_counts_down_to_one_in_the_last_round(players):
-    for max_rounds in (3, 120):
-        states = engine.new_games(
-            Rules(players, paladins_per_clan=3, max_rounds=max_rounds), seed=1
-        )
-        left = []
-        while not engine.is_over(states)[0]:
-            left.append(int(observation.unpack(observe(states)[0], players)["rounds_left"]))
-            engine.step(states, engine.legal_masks(states).argmax(axis=1))
-        wanted = [min(k, 100) for k in range(max_rounds, 0, -1)]
-        assert sorted(set(left), reverse=True) == sorted(set(wanted), reverse=True)
-        assert left == sorted(left, reverse=True)
-        assert left[-1] == 1
-
-
-@every_number
-def test_blocks_tile_the_vector(players):
-    ends = [0]
-    for block in layout(players):
-        where = slices(players)[block.name]
-        assert where.start == ends[-1]
-        assert where.stop - where.start == np.prod(block.shape, dtype=int)
-        assert (highs(players)[where] == block.high).all()
-        np.testing.assert_allclose(scales(players)[where], 1 / block.scale, rtol=1e-6)
-        ends.append(where.stop)
-    assert ends[-1] == length(players) == len(highs(players)) == len(scales(players))
-    assert len(slices(players)) == len(layout(players))
-
-
-@every_number
-def test_unpacked_blocks_are_views_of_the_right_shape(players):
-    batch = observe(engine.new_games(Rules(players), 6, seed=1)).reshape(2, 3, -1)
-    for block in layout(players):
-        view = observation.unpack(batch, players)[block.name]
-        assert view.shape == (2, 3, *block.shape)
-        assert np.shares_memory(view, batch)
-
-
 def test_a_changed_layout_has_a_new_version():
     """Models are bound to the version: whoever changes the layout adds a line here."""
     parts = [tuple(block)[:4] for players in (2, 3, 4) for block in layout(players)]
@@ -285,68 +207,44 @@ def test_a_changed_layout_has_a_new_version():
     assert {1: "8a4bcfb88de51d1d"}[observation.VERSION] == digest
 
 
-@pytest.mark.parametrize("players", [0, 1, 5, "2"])
-def test_there_is_no_layout_for_other_numbers_of_players(players):
-    with pytest.raises(ValueError, match="players must be 2, 3 or 4, got"):
-        layout(players)
-
-
-def test_games_of_different_numbers_of_players_cannot_be_seen_together():
-    mixed = np.concatenate([engine.new_games(Rules(2), seed=1), engine.new_games(Rules(3), seed=1)])
+def test_only_games_of_2_3_or_4_players_can_be_seen_together():
+    for players in (0, 1, 5, "2"):
+        with pytest.raises(ValueError, match=f"players .*{players}"):
+            layout(players)
+    mixed = np.concatenate([engine.new_games(Rules(n), seed=1) for n in (2, 3)])
     with pytest.raises(ValueError, match="different numbers of players"):
         observe(mixed)
 
 
-@pytest.mark.parametrize(
-    "viewers",
-    [[0], [0, 1, 2], [0, 2], [-1, 0], [[0, 1]], [0.5, 1.0], [float("nan"), 0], ["0", "1"]],
-)
-def test_a_viewer_who_does_not_sit_there_is_refused(viewers):
-    with pytest.raises(ValueError, match="viewers must be 2 seats from 0 to 1"):
-        observe(engine.new_games(Rules(2), 2, seed=1), viewers)
+def test_a_viewer_who_does_not_sit_there_is_refused():
+    wrong = [[0], [0, 1, 2], [0, 2], [-1, 0], [[0, 1]], [0.5, 1.0], [float("nan"), 0], ["0", "1"]]
+    for viewers in wrong:
+        with pytest.raises(ValueError, match="viewers must be 2 seats from 0 to 1"):
+            observe(engine.new_games(Rules(2), 2, seed=1), viewers)
 
 
-@pytest.mark.parametrize("given", [slices, highs, scales])
-def test_what_is_given_may_be_changed_without_effect_on_others(given):
-    before = str(given(2))
-    mine = given(2)
-    if isinstance(mine, dict):
-        mine.clear()
-    else:
-        mine[:] = 7
-    assert str(given(2)) == before
+def test_what_is_given_may_be_changed_without_effect_on_others():
+    for given in (slices, highs, scales):
+        before, mine = str(given(2)), given(2)
+        if isinstance(mine, dict):
+            mine.clear()
+        else:
+            mine[:] = 7
+        assert str(given(2)) == before
 
 
-def read_only(shape, dtype=np.uint8):
-    array = np.zeros(shape, dtype)
-    array.flags.writeable = False
-    return array
-
-
-@pytest.mark.parametrize(
-    ("out", "dtype"),
-    [
-        *((None, dtype) for dtype in (np.float64, np.int8, bool, ">f4")),
-        (np.zeros((2, 224), np.uint8), np.uint8),
-        (np.zeros((1, 225), np.uint8), np.uint8),
+def test_an_out_that_does_not_fit_is_refused():
+    games, read_only = engine.new_games(Rules(2), 2, seed=1), np.zeros((2, 225), np.uint8)
+    read_only.flags.writeable = False
+    for dtype in (np.float64, np.int8, bool, ">f4"):
+        with pytest.raises(ValueError, match="dtype"):
+            observe(games, dtype=dtype)
+    for out, dtype in (
+        *((np.zeros(shape, np.uint8), np.uint8) for shape in ((2, 224), (1, 225))),
         (np.zeros((2, 225), np.float32), np.uint8),
         (np.zeros((2, 225), np.uint8), np.float32),
         (np.zeros((225, 2), np.uint8).T, np.uint8),
-        (read_only((2, 225)), np.uint8),
-        (read_only((2, 225), np.float32), np.float32),
-    ],
-)
-def test_an_out_that_does_not_fit_is_refused(out, dtype):
-    named = (
-        rf"contiguous, writeable {np.dtype(dtype)} array of shape" if out is not None else "dtype"
-    )
-    with pytest.raises(ValueError, match=named):
-        observe(engine.new_games(Rules(2), 2, seed=1), dtype=dtype, out=out)
-
-
-def test_observing_changes_no_game():
-    states = positions(Rules(3))
-    before = states.tobytes()
-    observe(states)
-    observe(states, dtype=np.float32)
-    assert states.tobytes() == before
+        (read_only, np.uint8),
+    ):
+        with pytest.raises(ValueError, match=rf"contiguous, writeable {np.dtype(dtype)} array"):
+            observe(games, dtype=dtype, out=out)

@@ -1,7 +1,5 @@
 """Replaying records: the golden games agree with the engine, and whatever is changed is found."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json
@@ -9,10 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import nested, put
 from strategies import ALL_KINDS, played
 
 from carolus_env import replay as replay_module
@@ -27,20 +28,19 @@ Record = dict[str, Any]
 
 
 def random_record(rules: Rules, seed: int, limit: int = 10_000) -> Record:
-    start, actions, _ = played(rules, seed, limit)
-    return make_record(start, actions, legal=True, state=True)
+    return make_record(*played(rules, seed, limit)[:2], legal=True, state=True)
 
 
 GAME = random_record(Rules(), 1)
 
 
-def index_of(kind: str, nth: int, record: Record = GAME) -> int:
-    return [i for i, event in enumerate(record["events"]) if kind in event][nth]
+def index_of(kind: str, nth: int) -> int:
+    return [i for i, event in enumerate(GAME["events"]) if kind in event][nth]
 
 
 def in_phase(phase: str, nth: int) -> int:
-    events = enumerate(GAME["events"])
-    return [i for i, event in events if event.get("state", {}).get("phase") == phase][nth]
+    phases = [event.get("state", {}).get("phase") for event in GAME["events"]]
+    return [i for i, name in enumerate(phases) if name == phase][nth]
 
 
 def changed(change: Callable[[Record], None]) -> Record:
@@ -49,76 +49,52 @@ def changed(change: Callable[[Record], None]) -> Record:
     return record
 
 
+def edited(*path: Any, **values: Any) -> Record:
+    """The game with other values in the object there."""
+    return changed(lambda record: reduce(getitem, path, record).update(values))
+
+
 def with_event(at: int, **values: Any) -> Record:
-    return changed(lambda record: record["events"][at].update(values))
-
-
-def with_state(at: int, **values: Any) -> Record:
-    return changed(lambda record: record["events"][at]["state"].update(values))
+    return edited("events", at, **values)
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, str]]:
+def run(capsys, tmp_path, monkeypatch):
     """`main` on files that it makes of records or bytes: exit status, output, errors."""
     monkeypatch.chdir(tmp_path)
 
     def call(*options: str, **contents: Any) -> tuple[int, str, str]:
-        names = []
         for name, content in contents.items():
-            names.append(f"{name}.jsonl")
             if isinstance(content, bytes):
-                Path(names[-1]).write_bytes(content)
+                Path(f"{name}.jsonl").write_bytes(content)
             else:
-                write_records(names[-1], content)
-        status = main([*options, *names])
-        return status, *capsys.readouterr()
+                write_records(f"{name}.jsonl", content)
+        return main([*options, *(f"{name}.jsonl" for name in contents)]), *capsys.readouterr()
 
     return call
 
 
-def test_the_golden_games_replay_without_a_difference(capsys):
-    files = [str(GOLDEN / f"{name}.jsonl.gz") for name in ("full", "legal")]
-    assert main(files) == 0
+def test_the_golden_games_replay_without_a_difference_and_carry_what_is_to_be_compared(capsys):
+    assert main([str(GOLDEN / f"{name}.jsonl.gz") for name in ("full", "legal")]) == 0
     assert capsys.readouterr() == ("96 games, 0 differences\n", "")
-
-
-def test_the_golden_games_carry_what_is_to_be_compared():
-    for name, keys in (("full", {"legal", "state"}), ("legal", {"legal"})):
+    for name, keys, count in (("full", {"legal", "state"}, 5623), ("legal", {"legal"}, 9883)):
         decisions = 0
         for _, record in read_records(GOLDEN / f"{name}.jsonl.gz"):
             for event in record["events"]:
                 assert "roll" in event or event.keys() == {"action", "player"} | keys
                 decisions += "action" in event
-        assert decisions == {"full": 5623, "legal": 9883}[name]
+        assert decisions == count
 
 
 @pytest.mark.parametrize("rules", [kind for kind in ALL_KINDS if kind.max_rounds], ids=str)
 def test_a_record_of_random_play_replays_without_a_difference(rules):
     """With its legal sets and states, which are those just before each decision."""
-    for seed in range(2):
-        record = random_record(rules, seed)
-        assert record["result"] is not None
+    for limit in (0, 1, 20, 33, 10_000):
+        record = random_record(rules, 1, limit)
+        assert (record["result"] is not None) == (limit == 10_000)
         keys = {len(event) for event in record["events"] if "action" in event}
-        assert keys == {len(("action", "player", "legal", "state"))}
-        assert replay(record) == []
-        assert replay(json.loads(json.dumps(record))) == []
-
-
-def test_a_record_of_a_game_that_is_not_over_replays_too():
-    for limit in (0, 1, 20, 33):
-        record = random_record(Rules(players=3), 3, limit)
-        assert record["result"] is None
-        assert replay(record) == []
-
-
-def test_positions_go_on_after_a_difference_that_can_be_played():
-    wrong = with_event(index_of("roll", 3), player=7)
-    for record, differences in ((GAME, []), (wrong, ["player"])):
-        result, states = replayed(record)
-        assert [difference.what for difference in result] == differences
-        assert states.tobytes() == positions(GAME).tobytes()
+        assert keys <= {len(("action", "player", "legal", "state"))}
+        assert replay(record) == replay(json.loads(json.dumps(record))) == []
 
 
 ACTION, LATER, ROLL = index_of("action", 5), index_of("action", 9), index_of("roll", 3)
@@ -130,30 +106,27 @@ WRONG = 1 - EVENTS[ACTION]["player"]
 ROLLER = EVENTS[ROLL]["player"]
 LEGAL, STATE = EVENTS[DISC]["legal"], EVENTS[PLACE]["state"]
 assert EVENTS[ROUND_ONE]["state"]["round"] == 1
-MORE = {"action": 0, "player": 0}
-
-
-def with_result(**values: Any) -> Record:
-    return changed(lambda record: record["result"].update(values))
 
 
 def without_event(at: int) -> Record:
     return changed(lambda record: record["events"].pop(at))
 
 
-def with_more(at: int, event: Record) -> Record:
-    return changed(lambda record: record["events"].insert(at, event))
+def with_more(at: int) -> Record:
+    return changed(lambda record: record["events"].insert(at, {"action": 0, "player": 0}))
 
 
 def of_state(at: int, **values: Any) -> tuple[Record, list[Any]]:
     """A record with other values in a state, and the difference that this makes."""
     state = EVENTS[at]["state"]
-    return with_state(at, **values), [(at, "state", values, {key: state[key] for key in values})]
+    return edited("events", at, "state", **values), [
+        (at, "state", values, {key: state[key] for key in values})
+    ]
 
 
 def of_result(**values: Any) -> tuple[Record, list[Any]]:
     result = (END, "result", values, {key: RESULT[key] for key in values})
-    return with_result(**values), [result]
+    return edited("result", **values), [result]
 
 
 def illegal(action: int, name: str) -> tuple[Record, list[Any]]:
@@ -172,14 +145,11 @@ def dice(count: int) -> str:
 FIRST, *OTHERS = STATE["regions"]
 CHANGES: dict[str, tuple[Record, list[Any]]] = {
     "a legal action is missing": (
-        with_event(DISC, legal=LEGAL[:-1]), [(DISC, "legal", LEGAL[:-1], LEGAL)]
-    ),
+        with_event(DISC, legal=LEGAL[:-1]), [(DISC, "legal", LEGAL[:-1], LEGAL)]),
     "the player of an action": (
-        with_event(ACTION, player=WRONG), [(ACTION, "player", WRONG, 1 - WRONG)]
-    ),
+        with_event(ACTION, player=WRONG), [(ACTION, "player", WRONG, 1 - WRONG)]),
     "the player of a roll": (
-        with_event(ROLL, player=1 - ROLLER), [(ROLL, "player", 1 - ROLLER, ROLLER)]
-    ),
+        with_event(ROLL, player=1 - ROLLER), [(ROLL, "player", 1 - ROLLER, ROLLER)]),
     "an illegal action": illegal(17, "17 (red paladin to region 1)"),
     "no action": illegal(95, "95"),
     "a negative action": illegal(-1, "-1"),
@@ -188,22 +158,16 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
     "face 6": rolled([0, 1, 6], "roll", [0, 1, 6], "a die shows 0 to 5"),
     "a roll is missing": (
         without_event(ROLL),
-        [(ROLL, "due", f"a decision by player {EVENTS[ROLL + 1]['player']}", dice(3))],
-    ),
+        [(ROLL, "due", f"a decision by player {EVENTS[ROLL + 1]['player']}", dice(3))]),
     "the last event is missing": (without_event(-1), [(END - 1, "result", RESULT, None)]),
     "an action is too much": (
-        with_more(ROLL, MORE), [(ROLL, "due", "a decision by player 0", dice(3))]
-    ),
+        with_more(ROLL), [(ROLL, "due", "a decision by player 0", dice(3))]),
     "an action after the end": (
-        with_more(END, MORE),
-        [(END, "due", "a decision by player 0", "nothing: the game is over")],
-    ),
+        with_more(END), [(END, "due", "a decision by player 0", "nothing: the game is over")]),
     "the result is left out": (
-        changed(lambda record: record.update(result=None)), [(END, "result", None, RESULT)]
-    ),
+        edited(result=None), [(END, "result", None, RESULT)]),
     "an unknown key of a state": (
-        with_state(PLACE, weather=None), [(PLACE, "state", {"weather": None}, {})]
-    ),
+        edited("events", PLACE, "state", weather=None), [(PLACE, "state", {"weather": None}, {})]),
     **{f"state: {key}": of_state(PLACE, **{key: "?"}) for key in STATE},
     **{f"1 is not {value!r}": of_state(ROUND_ONE, round=value) for value in (True, 1.0, "1")},
     "a list too long": of_state(PLACE, supply=[*STATE["supply"], 0]),
@@ -220,22 +184,26 @@ def test_a_changed_record_differs_there_and_nowhere_else(record, differences):
 
 
 def test_a_difference_is_told_with_both_values():
-    wrong = with_state(PLACE, supply=[0] * 5, weather=1)
-    (result,) = replay(wrong)
-    assert str(result) == (
-        f"event {PLACE}: state\n    supply\n        record: [0, 0, 0, 0, 0]\n"
-        f"        engine: {STATE['supply']}\n"
-        "    weather\n        record: 1\n        engine: no such key"
-    )
+    (result,) = replay(edited("events", PLACE, "state", supply=[0] * 5, weather=1))
+    assert [line.strip() for line in str(result).split("\n")] == [
+        f"event {PLACE}: state",
+        *("supply", "record: [0, 0, 0, 0, 0]", f"engine: {STATE['supply']}"),
+        *("weather", "record: 1", "engine: no such key"),
+    ]
     (result,) = replay(with_event(ACTION, legal=[]))
     legal = EVENTS[ACTION]["legal"]
     assert str(result) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
 
 
-def test_all_that_is_wrong_with_an_illegal_action_is_counted():
-    result, states = replayed(with_event(DISC, action=17, player=7, legal=[17]))
-    assert [difference.what for difference in result] == ["player", "legal", "action"]
-    assert states.tobytes() == positions(GAME)[: DISC + 1].tobytes()
+def test_positions_go_on_after_a_difference_that_can_be_played_and_end_at_an_illegal_action():
+    for record, differences, end in (
+        (GAME, [], END),
+        (with_event(ROLL, player=7), ["player"], END),
+        (with_event(DISC, action=17, player=7, legal=[17]), ["player", "legal", "action"], DISC),
+    ):
+        result, states = replayed(record)
+        assert [difference.what for difference in result] == differences
+        assert states.tobytes() == positions(GAME)[: end + 1].tobytes()
 
 
 def test_other_decisions_and_dice_are_found_by_what_follows():
@@ -248,42 +216,33 @@ def test_other_decisions_and_dice_are_found_by_what_follows():
 
 
 def test_what_a_record_leaves_out_is_not_compared():
-    assert replay(with_event(PLACE, state={})) == []
-    cut = without_event(-1)
-    assert replay({**cut, "result": None}) == []
     whole_numbers = [int(payoff) for payoff in RESULT["returns"]]
-    assert replay(with_result(returns=whole_numbers)) == []
+    cut = {**without_event(-1), "result": None}
+    for same in (with_event(PLACE, state={}), cut, edited("result", returns=whole_numbers)):
+        assert replay(same) == []
 
 
 def test_other_rules_or_another_set_up_are_found():
-    def swap(record: Record) -> None:
-        clans = record["setup"]["territories"]
-        other = next(i for i in range(15) if clans[i] != clans[0])
-        clans[0], clans[other] = clans[other], clans[0]
-
-    first = GAME["setup"]["first_player"]
     for change in (
-        swap,
-        lambda it: it["setup"].update(first_player=1 - first),
-        lambda it: it["rules"].update(crown_choice="deferred"),
-        lambda it: it["rules"].update(paladins_per_clan=41),
-        lambda it: it["rules"].update(players=3),
-        lambda it: it["rules"].update(max_rounds=1),
+        put("setup", "territories", to=lambda clans: clans[::-1]),
+        put("setup", "first_player", to=lambda seat: 1 - seat),
+        put("rules", "crown_choice", to="deferred"),
+        put("rules", "paladins_per_clan", to=41),
+        put("rules", "players", to=3),
+        put("rules", "max_rounds", to=1),
     ):
         assert replay(changed(change))
 
 
 def test_nonsense_is_shown_short_and_without_escape_codes():
-    deep: Any = 0
-    for _ in range(100_000):
-        deep = [deep]
-    at = in_phase("place", 4)
-    for nonsense in (deep, "\x1b[2J\ud800", ["x" * 10**6], {"a": deep}):
-        (result,) = replay(with_state(at, round=nonsense))
+    deep, escape = nested(100_000), "\x1b[2J\ud800"
+    for key, value in (
+        *(("round", value) for value in (deep, escape, ["x" * 10**6], {"a": deep})),
+        (escape, 1),
+    ):
+        (result,) = replay(edited("events", PLACE, "state", **{key: value}))
         assert len(str(result)) < 11_000
         assert str(result).isascii() and "\x1b" not in str(result)
-    (result,) = replay(with_state(at, **{"\x1b\ud800": 1}))
-    assert str(result).isascii() and "\x1b" not in str(result)
 
 
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(run):
@@ -295,16 +254,15 @@ def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_i
 
 
 def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(run):
-    line = json.dumps(GAME).encode() + b"\n"
-    different = json.dumps(changed(lambda it: it.update(result=None))).encode() + b"\n"
-    files = {
-        "a": line + b"\n{}\n" + different + b"[]\n",
-        "b": line + line[:-9],
-        "c": b"",
-        "d": gzip.compress(b"", mtime=0),
-        "e": b"\x1f\x8bjunk" * 9,
-    }
-    status, out, err = run("-q", **files)
+    line, different = (json.dumps(one).encode() + b"\n" for one in (GAME, {**GAME, "result": None}))
+    status, out, err = run(
+        "-q",
+        a=line + b"\n{}\n" + different + b"[]\n",
+        b=line + line[:-9],
+        c=b"",
+        d=gzip.compress(b"", mtime=0),
+        e=b"\x1f\x8bjunk" * 9,
+    )
     assert (status, out) == (2, "3 games, 1 differences\n")
     named = ("line 3|format", "line 5|[]", "line 2|cut short", *["no game record"] * 2, "gzip")
     for said, names in zip(err.splitlines(), named, strict=True):
@@ -312,17 +270,12 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(r
     assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
 
-def test_missing_files_directories_and_unreadable_files_are_named_and_the_others_replayed(
-    run, monkeypatch
-):
+def test_missing_and_unreadable_files_are_named_and_the_others_replayed(run, monkeypatch):
     Path("folder").mkdir()
     status, out, err = run("none.jsonl", "folder", "bad\udcff\n", a=[GAME])
     assert (status, out) == (2, "1 games, 0 differences\n")
-    assert err == (
-        "none.jsonl: No such file or directory\n"
-        "folder: Is a directory\n"
-        "bad\\udcff\n: No such file or directory\n"
-    )
+    missing, folder = "No such file or directory\n", "folder: Is a directory\n"
+    assert err == f"none.jsonl: {missing}{folder}bad\\udcff\n: {missing}"
 
     def broken(path: str) -> Any:
         yield 1, GAME
@@ -341,12 +294,12 @@ def test_an_interrupt_ends_it_without_a_traceback(run, monkeypatch):
 
 
 def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(tmp_path):
-    write_records(tmp_path / "game.jsonl", [GAME])
+    (tmp_path / "none.jsonl").touch()
     reader, closed = os.pipe()
     os.close(reader)
     for output, status in ((closed, 141), (os.open("/dev/full", os.O_WRONLY), 2)):
         done = subprocess.run(
-            [sys.executable, "-m", "carolus_env.replay", str(tmp_path / "game.jsonl")],
+            [sys.executable, "-m", "carolus_env.replay", str(tmp_path / "none.jsonl")],
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
             stdout=output,

@@ -1,7 +1,5 @@
 """Every option of `Rules` is an option of every interface, with nothing written there."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import typing
