@@ -177,12 +177,17 @@ def test_views_are_given_where_copies_are_not_wanted():
     assert infos["_action_mask"].all() and infos["action_mask"].any(axis=1).all()
 
 
-def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape():
-    envs = CarolusVectorEnv(2)
+@pytest.mark.parametrize("kind", ["gym.CarolusVectorEnv", "sb3.CarolusVecEnv"])
+def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape(kind):
+    module = pytest.importorskip(f"carolus_env.envs.{kind.partition('.')[0]}")
+    envs = CarolusVectorEnv(2) if "gym" in kind else module.CarolusVecEnv(ce.Rules(), 2)
     for call in (envs.action_masks, lambda: envs.step(np.zeros(2, np.int64))):
         with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
             call()
-    envs.reset(seed=1)
+    envs.reset()
+    if "sb3" in kind:
+        with pytest.raises(RuntimeError, match="step_async"):
+            envs.step_wait()
     with pytest.raises(ValueError, match=r"actions .*\(3,\)"):
         envs.step(np.zeros(3, np.int64))
 
@@ -286,7 +291,14 @@ NEARLY_OVER = positions.position(player=1, round=100, discs=[1, 1], order=[0, 1]
 OVER = positions.after(NEARLY_OVER[0], [move_action(1)])  # it was the only one left
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: CarolusEnv(seat=0),
+        lambda: CarolusVectorEnv(2, seat=0),
+        lambda: CarolusTurnsVectorEnv(2, seat=0, masks="observation"),
+    ],
+)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -302,16 +314,19 @@ OVER = positions.after(NEARLY_OVER[0], [move_action(1)])  # it was the only one 
     ],
     ids=lambda value: "" if isinstance(value, str) else "+".join(value),
 )
-def test_what_no_game_can_start_from_is_refused_and_changes_nothing(options, expected, several):
-    env = CarolusVectorEnv(2, seat=0) if several else CarolusEnv(seat=0)
-    games = env.games if several else env._vector.games
-    env.reset(seed=6)
+def test_what_no_game_can_start_from_is_refused_and_changes_nothing(options, expected, make):
+    env, other = make(), make()
+    games = env._vector.games if isinstance(env, CarolusEnv) else env.games
+    for each in (env, other):
+        each.reset(seed=6)
     before, seats = games.states.tobytes(), games.seats.tolist()
     with pytest.raises(ValueError, match=expected):
         env.reset(seed=1, options=options)
     assert games.states.tobytes() == before and games.seats.tolist() == seats
-    env.step(env.action_masks().argmax(axis=-1))
-    if not several:
+    for _ in range(9):
+        actions = env.action_masks().argmax(axis=-1)
+        equal(env.step(actions), other.step(actions))
+    if isinstance(env, CarolusEnv):
         with pytest.raises(ValueError, match="unknown option 'reset_mask'"):
             env.reset(options={"reset_mask": np.ones(1, np.bool_)})
 

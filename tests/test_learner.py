@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -358,13 +357,3 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     assert min(ends) > 3
     ours.set_options({"first_player": 1})
     np.testing.assert_array_equal(ours.reset(), theirs.reset(options={"first_player": 1})[0])
-
-
-def test_sb3_wants_a_reset_and_actions_first():
-    env = vec_env(n=2)
-    for call in (lambda: env.step(np.zeros(2, int)), env.action_masks):
-        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset before"):
-            call()
-    env.reset()
-    with pytest.raises(RuntimeError, match="step_async"):
-        env.step_wait()

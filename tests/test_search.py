@@ -180,11 +180,10 @@ def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns,
     rules = Rules(players, crowns, paladins_per_clan=4, max_rounds=4)
     states = engine.new_games(rules, 2, seed=5)
     bot, streams = bots.make(f"mcts:sims=8{ways}"), new_streams(1, 2)
-    while not engine.is_over(states).all():
-        rows = np.flatnonzero(~engine.is_over(states))
-        own = streams[rows]
-        engine.step(states, bot.act(states[rows], own), rows=rows)
-        streams[rows] = own
+    while len(states):
+        engine.step(states, bot.act(states, streams))
+        going = ~engine.is_over(states)
+        states, streams = states[going].copy(), streams[going].copy()
 
 
 def expectimax(game):
@@ -319,10 +318,8 @@ def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(playe
     several = engine.legal_masks(states).sum(axis=1) > 1
     ways = [SearchOptions(crowns=crowns).settings(CHOICES) for crowns in ("value", "planner")]
     weights, differ = all_weights()[players], 0
-    net, forest = (
-        Network.of(players, Weights.of(random_model(players).weights)),
-        Forest.new(1, 2, 8),
-    )
+    net = Network.of(players, Weights.of(random_model(players).weights))
+    forest = Forest.new(1, 2, 8)
     for state in states[(states["phase"] == CROWN_CHOICE) & several][:20]:
         by_value, by_planner, planner = _crowns(state.reshape(1), *ways, weights, forest, net)
         legal = engine.legal_actions(state).tolist()

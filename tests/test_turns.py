@@ -214,20 +214,6 @@ def test_an_index_of_no_candidate_forfeits_or_raises():
         games.step(np.zeros(12))
 
 
-def test_restored_games_go_on_alike():
-    games, random = games_of(Rules(3)), np.random.default_rng(8)
-    for _ in range(10):
-        go_on(games, choose(games, random))
-    other = games_of(Rules(3), seed=99)
-    other.restore(games.numbers(), {k: v.copy() for k, v in games.arrays().items()})
-    for _ in range(10):
-        np.testing.assert_array_equal(games.rows, other.rows)
-        actions = choose(games, random)
-        go_on(games, actions)
-        go_on(other, actions)
-    assert games.states.tobytes() == other.states.tobytes()
-
-
 def test_infos_hold_the_actions_behind_the_candidates():
     envs = gymnasium.make_vec("CarolusMagnusTurns-v0", 8, opponents="greedy", candidates=6)
     seen, infos = envs.reset(seed=2)
