@@ -189,22 +189,6 @@ def test_tuples_with_other_fields_are_other_code():
     assert kernel_cache._with_fields(numba.int64) == "int64"
 
 
-@compiler.kernel
-def scaled(number, factor):
-    return number * factor
-
-
-@compiler.rare
-def scaled_apart(number, factor):
-    return scaled(number, factor) + scaled(number, 1)
-
-
-def test_python_and_compiled_code_can_call_a_kernel():
-    assert numba.njit(lambda x: scaled(x, 2) + scaled_apart(x, 3) + scaled(x, x))(5) == 55
-    assert scaled(5, 2) == scaled_apart(2, 4) == 10
-    assert scaled(0.5, factor=3) == 1.5
-
-
 FROM_PYTHON = """
 from carolus_env.engine.kernels import turns
 print(turns.win_share(states[0], 0), turns.win_share(states[0], 1))
