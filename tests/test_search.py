@@ -25,7 +25,7 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, Forest, tree_of
-from carolus_env.bots.search.tree import _crown
+from carolus_env.bots.search.tree import _crown, best_edge
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
 from carolus_env.engine.state import STATE
@@ -248,6 +248,17 @@ def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     assert exact - 0.01 - error < best.chances[0] < exact + error
     assert other.chances[0] == pytest.approx(expectimax(after(game, [move_action(2)])), abs=0.01)
     assert best.visits > 100 * other.visits
+
+
+@pytest.mark.parametrize("team", [0, 1, 2])
+def test_each_node_maximises_the_value_of_the_team_that_decides(team):
+    forest = Forest.new(1, 4, 8)
+    nodes, edges = forest.nodes[0], forest.edges[0]
+    nodes[0]["edges"], nodes[0]["visits"], nodes[0]["team"] = 3, 30, team
+    for k in range(3):  # after choice k team k has won all games
+        edges[k]["prior"], edges[k]["visits"], edges[k]["first_value"] = 1 / 3, 10, 0.5
+        edges[k]["value"][k] = 10.0
+    assert best_edge(nodes, edges, 0, 0.2) == team
 
 
 def shares(states):
