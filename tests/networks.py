@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from positions import after
 from strategies import history
 
 from carolus_env import bots, engine
-from carolus_env.engine.rules import OVER, Rules
+from carolus_env.engine.rules import MOVE, OVER, PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
+from carolus_env.networks import forward, network
+from carolus_env.networks.inputs import encode_all
 from carolus_env.networks.network import LEAK, LINEAR, NetworkModel, Size, random_weights
+from carolus_env.planning.plans import best_plans
+from carolus_env.system.compiler import entry
 
 
 @cache
@@ -37,9 +42,9 @@ def positions(rules: Rules, seed: int = 5, most: int = 400) -> States:
     return states[np.sort(chosen)].copy()
 
 
-def good_positions(players: int, games: int = 60, seed: int = 2) -> States:
-    """Return decisions of every kind between good players, some of them near the end."""
-    states, streams = engine.new_games(Rules(players), games, seed=seed), new_streams(seed, games)
+@cache
+def _good_positions(players: int) -> States:
+    states, streams = engine.new_games(Rules(players), 60, seed=2), new_streams(2, 60)
     planner, kept = bots.make("planner"), []
     for step in range(400):
         going = ~engine.is_over(states)
@@ -50,6 +55,33 @@ def good_positions(players: int, games: int = 60, seed: int = 2) -> States:
             kept.append(states[step % 7 :: 9].copy())
         engine.step(states, planner.act(states, streams))
     return np.concatenate(kept)
+
+
+def good_positions(players: int) -> States:
+    """Return decisions of every kind between good players, some of them near the end."""
+    return _good_positions(players).copy()
+
+
+def plain_choices(state: Any, candidates: int, plans: str = "stop") -> list[Any]:
+    """Return each choice as its actions, and the position after it, before the dice."""
+    if state["phase"] in (PLACE, MOVE):
+        listed = best_plans(state, candidates, plans)
+    else:
+        listed = [[int(action)] for action in engine.legal_actions(state)]
+    return [(actions, after(state, actions)) for actions in listed]
+
+
+def plain_values(weights: dict[str, Any], states: States) -> Any:
+    """Return each team's win probability by NumPy, ``(N, teams)``; by the rules at the end."""
+    result = []
+    for state in states:
+        game, team = state.reshape(1), int(state["team"][state["player"]])
+        if state["phase"] == OVER:
+            won, teams = engine.win_shares(game)[0], state["team"][: state["players"]]
+            result.append([won[teams == t].sum() for t in range(state["teams"])])
+        else:
+            result.append(np.roll(network.values(weights, encode_all(game))[0], team))
+    return np.array(result)
 
 
 def plain_scores(weights: dict[str, Any], rows: npt.NDArray[Any], features: Any, stage: int) -> Any:
@@ -73,3 +105,11 @@ def slope(loss: Any, arrays: dict[str, npt.NDArray[Any]], name: str, at: tuple[i
         moved[name][at] += change
         ends.append(float(loss(moved)))
     return (ends[0] - ends[1]) / 2e-5
+
+
+@entry
+def evaluate_position(states: Any, net: Any, by_updates: Any) -> None:
+    """Evaluate one position with the kernels, anew or from the position before it."""
+    if not by_updates:
+        forward.reset_accumulator(net)
+    forward.evaluate(states[0], net)

@@ -74,17 +74,9 @@ def ptx() -> str:
 
     if not cuda.is_available():  # functions within it are compiled for the GPU at hand: say which
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
-    one_dimension, two_dimensions = (lambda t: t[::1]), (lambda t: t[:, ::1])
-    types = (
-        one_dimension(numba.from_dtype(STATE)),
-        one_dimension(numba.uint64),
-        two_dimensions(numba.int64),
-        two_dimensions(numba.int8),
-        two_dimensions(numba.uint8),
-        two_dimensions(numba.float64),
-        one_dimension(numba.int64),
-    )
-    code, _ = cuda.compile_ptx(whole_games, types, cc=CAPABILITY)
+    one = [numba.from_dtype(STATE)[::1], numba.uint64[::1]]
+    two = [dtype[:, ::1] for dtype in (numba.int64, numba.int8, numba.uint8, numba.float64)]
+    code, _ = cuda.compile_ptx(whole_games, (*one, *two, numba.int64[::1]), cc=CAPABILITY)
     return code
 
 

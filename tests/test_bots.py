@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import re
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import positions
 import pytest
+import strategies
+from networks import random_model
 from positions import region
 from scipy import stats
 
 from carolus_env import bots, engine
 from carolus_env.engine.rules import (
+    ACTIONS,
     CROWN_CHOICE,
     DISC,
     MOVE,
+    OVER,
     PLACE,
+    ROLL,
+    TEAMS,
     Rules,
+    move_action,
 )
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
-every_bot = pytest.mark.parametrize("name", ["random", "greedy", "planner", "mcts:sims=5"])
+every_bot = pytest.mark.parametrize(
+    "name",
+    [
+        *("random", "greedy", "planner", "mcts:sims=5", "search:sims=3"),
+        *("ppo", "ppo:temperature=1", "value:discs=now"),
+    ],
+)
 every_compiled_bot = pytest.mark.parametrize(
     "name", ["random", "greedy", "planner", "greedy:errors=0.5", "planner:errors=0.5"]
 )
 every_bot_that_draws_lots = pytest.mark.parametrize("name", ["random", "greedy"])
 
 
-def middle_games(rules, games=40, seed=1):
-    """Positions of games between `greedy` and `random`, each game stopped somewhere else."""
+@cache
+def _middle_games(rules, games, seed):
     states, streams = engine.new_games(rules, games, seed=seed), new_streams(seed, games)
     greedy = bots.make("greedy")
     result = []
@@ -52,7 +65,9 @@ def middle_games(rules, games=40, seed=1):
     return result[~engine.is_over(result)]
 
 
-# ------------------------------------------------------------------------------------ positions
+def middle_games(rules, games=40, seed=1):
+    """Positions of games between `greedy` and `random`, each game stopped somewhere else."""
+    return _middle_games(rules, games, seed).copy()
 
 
 LAID_OUT = [region(**{clan: 1}) for clan in ("red", "pink", "blue", "yellow", "green")]
@@ -81,9 +96,6 @@ def choices(states, times=400, seed=0, agent="greedy"):
     return Counter(answers.tolist())
 
 
-# ------------------------------------------------------------------------------------ errors
-
-
 @pytest.mark.parametrize("name", ["greedy", "planner"])
 @pytest.mark.parametrize("errors", [0.3, 1.0])
 def test_an_error_is_any_legal_action_and_as_likely_as_the_option_says(name, errors):
@@ -107,24 +119,18 @@ def test_without_errors_no_lot_is_drawn_for_them(name, players):
     answers = bots.make(name).act(states, plain)
     np.testing.assert_array_equal(bots.make(f"{name}:errors=0").act(states, none), answers)
     np.testing.assert_array_equal(plain, none)
-    if name == "planner":
-        np.testing.assert_array_equal(plain, new_streams(3, len(states)))
+    assert (plain == new_streams(3, len(states))).all() == (name == "planner")
 
 
-# ------------------------------------------------------------------------------------ greedy
-
-
-def plain_gain(before, after, team):
+def plain_gain(after, team):
     """How far the team is ahead: castles, then clans; from JSON alone, compared in that order."""
     state = position.to_dict(after)
-    rules = Rules.from_dict(state["rules"])
-    castles = Counter()
+    rules, castles = Rules.from_dict(state["rules"]), Counter()
     for one in state["regions"]:
         castles[one["owner"]] += one["castles"]
     clans = Counter(rules.team(seat) for seat in state["control"] if seat != -1)
     others = [other for other in range(rules.teams) if other != team]
-    ahead = [count[team] - sum(count[o] for o in others) for count in (castles, clans)]
-    return tuple(ahead)
+    return tuple(count[team] - sum(count[o] for o in others) for count in (castles, clans))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
         after = one.repeat(len(legal))
         engine.step(after, legal, roll=False)
         team = int(one["team"][0, one["player"][0]])
-        gains = [plain_gain(one[0], after[k], team) for k in range(len(legal))]
+        gains = [plain_gain(after[k], team) for k in range(len(legal))]
         best = {int(a) for a, gain in zip(legal, gains, strict=True) if gain == max(gains)}
         taken = set(choices(one, times=12 * len(best), seed=row))
         assert taken <= best
@@ -153,17 +159,12 @@ def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
 
 
 @pytest.mark.parametrize(
-    ("phase", "position", "number"),
-    [
-        ("disc", {}, 5),
-        ("crown", {}, 5),
-        ("place", {"courts": [[0] * 5, [2] * 5]}, 5 * 16),
-        ("move", {}, 4),
-    ],
+    ("phase", "courts", "number"),
+    [("disc", (), 5), ("crown", (), 5), ("place", [[0] * 5, [2] * 5], 80), ("move", (), 4)],
 )
 @every_bot_that_draws_lots
-def test_equal_actions_are_equally_likely(name, phase, position, number):
-    states = position_of(phase, **position)
+def test_equal_actions_are_equally_likely(name, phase, courts, number):
+    states = position_of(phase, courts=courts)
     equal = engine.legal_actions(states).tolist()
     assert len(equal) == number
     counts = choices(states, times=100 * len(equal), seed=1, agent=name)
@@ -171,21 +172,19 @@ def test_equal_actions_are_equally_likely(name, phase, position, number):
     assert stats.chisquare([counts[action] for action in equal]).pvalue > 0.001
 
 
-# ------------------------------------------------------------------------------------ all bots
-
-
-@every_number
 @every_bot
-def test_results_do_not_depend_on_how_games_are_grouped(name, players):
-    states = middle_games(Rules(players))
+def test_decisions_are_legal_and_do_not_depend_on_who_else_is_asked_or_on_opinions(name):
+    """Games of any numbers of players can be mixed."""
+    states = np.concatenate([middle_games(Rules(players))[:80] for players in (2, 3, 4)])
+    order = np.random.default_rng(0).permutation(len(states))
+    states = states[order]
     agent, streams, before = bots.make(name), new_streams(3, len(states)), states.tobytes()
     together = agent.act(states, streams)
     assert engine.are_legal(states, together).all()
-    assert states.tobytes() == before
-    order = np.random.default_rng(0).permutation(len(states))
     apart = np.empty_like(together)
     for rows in np.array_split(order, 7):
         own = new_streams(3, len(states))[rows]
+        bots.opinion(agent, states[rows[:1]])
         apart[rows] = agent.act(states[rows], own)
         np.testing.assert_array_equal(own, streams[rows])
     np.testing.assert_array_equal(apart, together)
@@ -194,18 +193,6 @@ def test_results_do_not_depend_on_how_games_are_grouped(name, players):
         answer = agent.act_one(states[row], streams[row : row + 1])
         assert type(answer) is int and answer == together[row]
     assert states.tobytes() == before
-
-
-@every_bot
-def test_games_of_any_numbers_of_players_can_be_mixed(name):
-    parts = [middle_games(Rules(players)) for players in (2, 3, 4)]
-    states = np.concatenate(parts)
-    agent = bots.make(name)
-    mixed = agent.act(states, new_streams(1, len(states)))
-    streams, alone = new_streams(1, len(states)), []
-    for part in parts:
-        alone += agent.act(part, streams[len(alone) : len(alone) + len(part)]).tolist()
-    assert mixed.tolist() == alone
 
 
 @every_bot_that_draws_lots
@@ -283,31 +270,46 @@ def test_a_bot_counts_as_compiled_only_where_its_act_is_the_compiled_one():
 
 def test_uniforms_lie_in_0_to_1_evenly_and_move_streams_on():
     streams = new_streams(1, 20_000)
-    before = streams.copy()
-    first, second = bots.uniforms(streams), bots.uniforms(streams)
-    assert (streams != before).all()
-    assert first.dtype == np.float64
-    for drawn in (first, second):
-        assert drawn.min() >= 0 and drawn.max() < 1
-        assert stats.kstest(drawn, "uniform").pvalue > 0.001
-    assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
-    np.testing.assert_array_equal(bots.uniforms(before[7:8]), first[7:8])
+    drawn = np.array([bots.uniforms(streams), bots.uniforms(streams)])
+    assert drawn.min() >= 0 and drawn.max() < 1
+    assert stats.kstest(drawn.ravel(), "uniform").pvalue > 0.001
+    assert abs(np.corrcoef(*drawn)[0, 1]) < 0.03
+    np.testing.assert_array_equal(bots.uniforms(new_streams(1, 9)[7:8]), drawn[0, 7:8])
 
 
-# ------------------------------------------------------------------------------------ registry
+NUMBER = r"option {} must be a (whole )?number from {}, got {}"
 
 
-def test_a_spec_makes_an_agent_that_is_called_by_it():
-    for spec, kind in (("random", bots.RandomBot), ("greedy", bots.GreedyBot)):
-        assert isinstance(bots.make(spec), kind)
-        assert bots.make(spec).name == spec
-        assert answers(copy.deepcopy(bots.make(spec))) == answers(bots.make(spec))
-    for spec, named in (
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
         ("random:foo", "'random'.* 'foo'"),
         *((f"greedy:errors={value}", "errors") for value in ("-0.1", "1.5", "nan")),
-    ):
-        with pytest.raises(bots.AgentError, match=named):
-            bots.make(spec)
+        ("mcts:simulations=5", "no option 'simulations=5'; options are key=value of sims: a"),
+        ("mcts:sims=many", NUMBER.format("sims", "1 to 10,000,000", "'many'")),
+        ("mcts:sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
+        ("mcts:seconds=-1", NUMBER.format("seconds", "0.0 to 3,600.0", "-1.0")),
+        ("mcts:leaf=luck", "option leaf must be planner or playout, got 'luck'"),
+        ("mcts:sims=5,sims=6", "option sims is given twice"),
+        ("ppo:MODEL,sims=3", "has no option 'sims=3'; options are .*temperature: a num"),
+        ("ppo:sims=3", "has no option 'sims=3'"),
+        ("ppo:MODEL,temperature=hot", NUMBER.format("temperature", "0 to 100", "'hot'")),
+        ("ppo:MODEL,candidates=3", NUMBER.format("candidates", "5 to 4,096", "3")),
+        ("ppo:MODEL,temperature=-1", NUMBER.format("temperature", "0 to 100", "-1.0")),
+        ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
+        ("ppo:5p", r"^5p\.json: cannot be read"),
+        ("search:2p,sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
+        ("search:2p,depth=3", "has no option 'depth=3'"),
+        ("sb3", "needs the path of a model"),
+        ("sb3:nowhere", r"^nowhere\.json: cannot be read"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_agent_and_the_right_ones(tmp_path, spec, reason):
+    random_model(2, policy=True).save(tmp_path / "p")
+    with pytest.raises(ValueError, match=reason) as caught:
+        bots.make(spec.replace("MODEL", str(tmp_path / "p")))
+    if "cannot be read" not in reason:
+        assert str(caught.value).startswith(f"agent '{spec.partition(':')[0]}'")
 
 
 @pytest.mark.parametrize("spec", ["gredy", "", "Random", "file", ":random"])
@@ -323,45 +325,33 @@ def test_a_kind_of_agent_can_be_registered(monkeypatch):
     monkeypatch.setattr(bots.registry, "_registry", dict(bots.registry._registry))
     made = []
     bots.register("mine", lambda argument: made.append(argument) or bots.RandomBot(), "my own")
-    assert bots.make("mine:a:b=1").name == "mine:a:b=1"
-    assert bots.make("mine").name == "mine"
+    assert [bots.make(spec).name for spec in ("mine:a:b=1", "mine")] == ["mine:a:b=1", "mine"]
     assert made == ["a:b=1", ""]
     assert bots.known()["mine"] == "my own"
     with pytest.raises(ValueError, match="'two words'"):
         bots.register("two words", lambda argument: bots.RandomBot(), "")
 
 
-# ------------------------------------------------------------------------------------ files
-
 BOT_FILE = """
 import numpy as np
 from carolus_env import Agent, legal_masks
+def high(states, generators):
+    return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
 class Low(Agent):
     def act(self, states, generators):
         return legal_masks(states).argmax(axis=1)
-ready = Low()
-def high(states, generators):
-    return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
 class Unfinished(Agent):
     pass
-class Choosy(Agent):
+class Choosy(Low):
     def __init__(self):
         raise RuntimeError("no weights here")
-    def act(self, states, generators):
-        ...
+ready = Low()
 number = 7
-def floats(states, generators):
-    return high(states, generators) * 1.0
-def too_many(states, generators):
-    return np.append(high(states, generators), 0)
-def ragged(states, generators):
-    return [[5], [5, 6]]
-def illegal(states, generators):
-    actions = high(states, generators)
-    actions[2] = 94
-    return actions
-def beyond(states, generators):
-    return np.full(len(states), 2**63, np.uint64)
+floats = lambda states, generators: high(states, generators) * 1.0
+too_many = lambda states, generators: np.append(high(states, generators), 0)
+ragged = lambda states, generators: [[5], [5, 6]]
+illegal = lambda states, generators: np.array([9, 9, 94, 9])
+beyond = lambda states, generators: np.full(len(states), 2**63, np.uint64)
 def cheat(states, generators):
     states["courts"] += 1
     return high(states, generators)
@@ -427,3 +417,161 @@ def test_a_wrong_answer_is_named_with_the_agent(bot_file, name, reason):
     again = pickle.loads(pickle.dumps(caught.value))  # as a worker sends it
     assert (again.agent, str(again)) == (agent, str(caught.value))
     assert re.match(reason, caught.value.reason)
+
+
+AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "ppo", "search:sims=6")
+VALUED = AGENTS[2:]
+
+
+def some_games(players, count=10, **options):
+    states = strategies.history(Rules(players, **options), 3, games=6, limit=300).reshape(-1)
+    states = states[~np.isin(states["phase"], (ROLL, OVER))]
+    return strategies.sample(states, 3, count)
+
+
+@pytest.mark.parametrize("spec", AGENTS)
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, players):
+    states = some_games(players, crown_choice="deferred" if players == 3 else "on_roll")
+    before, agent, n = states.tobytes(), bots.make(spec), len(states)
+    given = bots.opinion(agent, states, new_streams(5, n))
+    assert given.probabilities.shape == (n, ACTIONS)
+    assert given.probabilities.sum(axis=1) == pytest.approx(1)
+    assert not given.probabilities[engine.legal_masks(states) == 0].any()
+    if spec in VALUED:
+        assert given.values.shape == (n, TEAMS[players])
+        assert given.values.sum(axis=1) == pytest.approx(1)
+    else:
+        assert given.values is None
+        for state, chances in zip(states[:4], given.probabilities, strict=False):
+            many = np.repeat(state.reshape(1), 3000)  # played as often as it is held
+            chosen = np.bincount(agent.act(many, new_streams(1, 3000)), minlength=ACTIONS) / 3000
+            assert np.array_equal(chosen > 0, chances > 0)
+            assert chosen == pytest.approx(chances, abs=0.05)
+    assert states.tobytes() == before
+    again = bots.opinion(bots.make(spec), states, new_streams(5, n))
+    assert np.array_equal(again.probabilities, given.probabilities)
+    if spec in VALUED and players == 2:  # the Emperor can reach the tenth castle, two steps on
+        regions = region(0, 9, red=9), region(), region(red=1)
+        given = bots.opinion(
+            agent, positions.position(*regions, courts=[positions.paladins(red=1)], discs=[2, 3])
+        )
+        assert given.probabilities[0].argmax() == move_action(2)
+        assert given.values[0, 0] > 0.8
+
+
+@pytest.mark.parametrize("name", ["greedy", "planner"])
+def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
+    states = some_games(2)
+    legal = engine.legal_masks(states)
+    sure = bots.opinion(bots.make(name), states)
+    given = bots.opinion(bots.make(f"{name}:errors=0.4"), states)
+    anything = legal / legal.sum(axis=1)[:, None]
+    assert given.probabilities == pytest.approx(0.6 * sure.probabilities + 0.4 * anything)
+    assert bots.opinion(Silent(), a_game()) == bots.Opinion(None, None), (
+        "an agent need not have one"
+    )
+    if name == "planner":
+        assert np.array_equal(given.values, sure.values)
+        played = bots.make(name).act(states, new_streams(0, len(states)))
+        assert np.array_equal(sure.probabilities.argmax(axis=1), played)
+        assert (sure.probabilities.max(axis=1) == 1).all()
+
+
+def test_a_searchs_opinion_is_its_visits_and_mean_values():
+    states, agent = some_games(2, count=4), bots.make("mcts:sims=40")
+    streams = new_streams(8, 4)
+    given = bots.opinion(agent, states, streams)
+    shown = states.copy()
+    shown["generator"] = 0
+    for row, choices in enumerate(agent.consider(shown, new_streams(8, 4))):
+        if len(choices) == 1:
+            continue
+        visits = np.zeros(ACTIONS)
+        for choice in choices:
+            visits[choice.actions[0]] += choice.visits
+        assert given.probabilities[row] == pytest.approx(visits / 40)
+        total = sum(choice.visits * choice.chances for choice in choices)
+        assert given.values[row] == pytest.approx(total / 40)
+    assert not np.array_equal(streams, new_streams(8, 4))
+    first, second = (
+        bots.opinion(agent, states),
+        bots.opinion(agent, states),
+    )  # always the same streams
+    assert all(map(np.array_equal, first, second))
+
+
+class Opinionated(bots.RandomBot):
+    """An agent whose opinion is what it was made with."""
+
+    name = "given"
+
+    def __init__(self, *given):
+        self.given, self.seen = given, []
+
+    def opinion(self, states, generators):
+        self.seen.append(states.copy())
+        states["round"] += 1  # forbidden, but harmless
+        return self.given
+
+
+class Silent(bots.Agent):
+    name = "silent"
+    act = bots.RandomBot.act
+
+
+def a_game():
+    return positions.position(discs=[2, 3])  # moves of 1 and 2 steps are legal
+
+
+@pytest.mark.parametrize(("name", "values"), [("act", None), ("Mine", [[0.25, 0.75]])])
+def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from carolus_env.bots import Opinion, RandomBot\n"
+        "from carolus_env.engine import random_actions as act\n"
+        "class Mine(RandomBot):\n"
+        "    def opinion(self, states, generators):\n"
+        "        return Opinion(values=np.array([[0.25, 0.75]]))\n"
+    )
+    given = bots.opinion(bots.make(f"{file}:{name}"), a_game())
+    assert given.probabilities is None
+    assert (None if given.values is None else given.values.tolist()) == values
+
+
+def moves(*shares):
+    row = np.zeros((1, ACTIONS))
+    row[0, move_action(1) :][: len(shares)] = shares
+    return row
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ((moves(0.5, 0.4), None), "probabilities .* sum to 1, .* with sum 0.9"),
+        ((moves(1.5, -0.5), None), "sum to 1, got a row from -0.5 to 1.5"),
+        ((moves(np.nan, 1), None), "sum to 1, got a row from nan"),
+        ((moves(0.5, 0.3, 0.2), None), "gives action 12 a probability of 0.2, but it is illegal"),
+        ((moves(1)[0], None), r"must be numbers of shape \(1, 95\), got shape \(95,\)"),
+        ((None, [[0.2, 0.3, 0.5]]), r"values .* of shape \(1, 2\), got shape \(1, 3\)"),
+        ((None, "high"), r"values .* must be numbers of shape \(1, 2\)"),
+    ],
+)
+def test_an_invalid_opinion_is_refused_with_the_agents_name(given, wrong):
+    agent, game = Opinionated(moves(0.5, 0.5), None), a_game()
+    game["generator"] = 12345
+    before = game.tobytes()
+    bots.opinion(agent, game)
+    assert agent.seen[0]["generator"] == 0, "it does not see the dice to come"
+    assert game.tobytes() == before
+    with pytest.raises(bots.AgentError, match=f"^agent 'given'.*{wrong}"):
+        bots.opinion(Opinionated(*given), a_game())
+
+
+def test_there_is_no_opinion_where_nobody_decides_or_players_are_mixed():
+    with pytest.raises(ValueError, match="game 0 does not wait for a decision: its phase is roll"):
+        bots.opinion(Silent(), positions.new_game())
+    mixed = np.concatenate([a_game(), positions.position(players=3)])
+    with pytest.raises(ValueError, match="different numbers of players have different opinions"):
+        bots.opinion(Silent(), mixed)

@@ -1,8 +1,6 @@
-"""The cache of compiled kernels: never stale, never in the way, and silent when it is warm. Plain
-Numba where a version of it is strange.
+"""The cache of compiled kernels: never stale, never in the way, silent when warm; strange Numbas.
 
-Every test runs processes on a copy of the package. They only work out a payoff, which compiles in
-a second; ``CHANGED`` is the same kernel after an edit.
+Processes on a copy of the package work out a payoff, which compiles in a second.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from carolus_env.system import compiler, kernel_cache, linking
+from carolus_env.system import compiler, kernel_cache
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
@@ -37,6 +35,10 @@ RIGHT, CHANGED = "[[1.0, -1.0]]\n", "[[0.0, -2.0]]\n"
 NOTICE = f"{compiler.notice.TEXT}\n"
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.fixture
 def package(tmp_path):
     """A copy of the package without a cache, to be changed at will."""
@@ -49,20 +51,13 @@ def package(tmp_path):
 
 def process(package, before="", after="", pass_fds=(), **environment):
     """Start a process that prints the payoffs; without a home, a cache folder of its own only."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("HOME", "XDG_CACHE_HOME") and not name.startswith("NUMBA_")
-    }
-    own = {
-        "PYTHONPATH": str(package.parent),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "TMPDIR": str(package.parent / "temporary"),
-    }
+    away, parent = re.compile("HOME$|XDG_CACHE_HOME$|NUMBA_"), package.parent
+    kept = {name: value for name, value in os.environ.items() if not away.match(name)}
+    kept |= {"PYTHONPATH": str(parent), "TMPDIR": str(parent / "temporary")}
     return subprocess.Popen(
         [sys.executable, "-c", before + PAYOFFS + after],
-        env={**kept, **own, **environment},
-        cwd=package.parent,
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        cwd=parent,
         pass_fds=pass_fds,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -77,11 +72,9 @@ def run(package, before="", after="", **environment):
 
 def edit_a_kernel(package):
     source = package / "engine" / "kernels" / "turns.py"
-    text = source.read_text()
-    assert text.count("teams * win_share(s, seat) - 1.0") == 1
-    source.write_text(
-        text.replace("teams * win_share(s, seat) - 1.0", "teams * win_share(s, seat) - 2.0")
-    )
+    share, text = "teams * win_share(s, seat) - ", source.read_text()
+    assert text.count(f"{share}1.0") == 1
+    source.write_text(text.replace(f"{share}1.0", f"{share}2.0"))
 
 
 def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
@@ -129,7 +122,7 @@ def names_from(name):
 
 def dotted(path):
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return ".".join(part for part in parts if part != "__init__")
 
 
 MAKERS = sorted(
@@ -151,17 +144,13 @@ def test_every_module_behind_the_names_of_a_kernels_module_is_hashed():
 
 def test_only_what_its_kernels_can_come_from_is_hashed_for_an_entry():
     """Else an edit of the page, or of a bot, would compile the engine anew."""
+    layers = ["system", "engine", "planning", "networks", "bots", ""]
     for maker in MAKERS:
-        layers = {name.split(".")[1] for name in kernel_cache._sources(maker)}
-        more = {"engine", "system", "planning", "networks", "bots", "games", "evaluation", "envs"}
-        allowed = {
-            "engine": {"engine", "system"},
-            "planning": {"engine", "system", "planning"},
-            "networks": {"engine", "system", "planning", "networks"},
-            "bots": {"engine", "system", "planning", "networks", "bots"},
-            "learners": {*more, "learners", "notation", "records"},
-        }
-        assert layers <= allowed.get(maker.split(".")[1], more), maker
+        hashed = {name.split(".")[1] for name in kernel_cache._sources(maker)}
+        own = maker.split(".")[1]
+        if own in layers:
+            assert hashed <= {*layers[: layers.index(own) + 1]}, maker
+        assert not hashed & {"commands", "play", "drawing", "integrations"}, maker
 
 
 def file_of(package, module):
@@ -170,35 +159,24 @@ def file_of(package, module):
     return next(path for path in paths if path.exists())
 
 
-def test_a_changed_constant_in_any_hashed_file_changes_the_stamp(package, monkeypatch):
+def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_them(
+    package, monkeypatch, tmp_path
+):
     monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
-    stamp = kernel_cache.sources_stamp.__wrapped__
-    maker = "carolus_env.envs.turns"
-    constants = 0
-    for name in kernel_cache._sources(maker):
-        path = file_of(package, name)
-        text = path.read_text()
-        changed = re.sub(
-            r"^([A-Z_]+(?:: Final)? = )(\d+)$", r"\g<1>\g<2>0", text, count=1, flags=re.M
-        )
-        constants += changed != text
-        before = stamp(maker, "")
-        path.write_text(changed if changed != text else text + "NEW = 1\n")
-        assert stamp(maker, "") != before, name
-    assert constants >= 5
-
-
-def test_an_entry_of_a_users_own_file_follows_it_and_the_package(package, monkeypatch, tmp_path):
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
-    stamp = kernel_cache.sources_stamp.__wrapped__
     own = tmp_path / "my_bot.py"
     own.write_text("DEPTH = 1\n")
-    first = stamp("my_bot", str(own))
-    own.write_text("DEPTH = 2\n")
-    second = stamp("my_bot", str(own))
-    with (package / "bots" / "greedy.py").open("a") as source:
-        source.write("NEW = 1\n")
-    assert len({first, second, stamp("my_bot", str(own))}) == 3
+    maker = "carolus_env.envs.turns"
+    cases = [(maker, "", file_of(package, name)) for name in kernel_cache._sources(maker)]
+    cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
+    stamp, constants = kernel_cache.sources_stamp.__wrapped__, 0
+    for maker, file, path in cases:
+        text, before = path.read_text(), stamp(maker, file)
+        constant = re.compile(r"^([A-Z_]+(?:: Final)? = )(\d+)$", re.M)
+        changed = constant.sub(r"\g<1>\g<2>0", text, count=1)
+        constants += changed != text
+        path.write_text(changed if changed != text else text + "NEW = 1\n")
+        assert stamp(maker, file) != before, path
+    assert constants >= 5
 
 
 def test_tuples_with_other_fields_are_other_code():
@@ -211,27 +189,6 @@ def test_tuples_with_other_fields_are_other_code():
     assert kernel_cache._with_fields(numba.int64) == "int64"
 
 
-@compiler.kernel
-def scaled(number, factor):
-    return number * factor
-
-
-@compiler.rare
-def scaled_apart(number, factor):
-    return scaled(number, factor) + scaled(number, 1)
-
-
-def test_python_and_compiled_code_can_call_a_kernel():
-    assert numba.njit(lambda x: scaled(x, 2) + scaled_apart(x, 3) + scaled(x, x))(5) == 55
-    assert scaled(5, 2) == scaled_apart(2, 4) == 10
-    assert scaled(0.5, factor=3) == 1.5
-
-
-def test_this_version_of_numba_links_kernels():
-    """Where it does not, all is well but slow: then `linking` is to be mended."""
-    assert linking.linking_works()
-
-
 FROM_PYTHON = """
 from carolus_env.engine.kernels import turns
 print(turns.win_share(states[0], 0), turns.win_share(states[0], 1))
@@ -242,42 +199,30 @@ print(linking is not None and linking.linking_works())
 
 
 @pytest.mark.parametrize(
-    ("change", "links"),
+    ("change", "links", "said"),
     [
-        pytest.param("", True, id="nothing is strange"),
-        pytest.param("del codegen.JITCodeLibrary", False, id="a class is gone"),
-        pytest.param(
-            *("compiler.CompileResult._replace = None", False),
-            id="a method is another",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            *("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True),
-            id="an option is gone",
-        ),
-    ],
-)
-def test_kernels_are_compiled_plainly_by_a_strange_version_of_numba(package, change, links):
-    before = f"from numba.core import codegen, compiler, cpu\n{change}\n"
-    out, err = run(package, before, FROM_PYTHON)
-    assert (out, err) == (f"{RIGHT}1.0 0.0\n{links}\n", NOTICE)
-    assert run(package, before) == (RIGHT, "")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("caching.NullCache = None", "code cannot be kept with Numba"),
+        ("", True, ""),  # where it is False, all is well but slow: then `linking` is to be mended
+        ("del codegen.JITCodeLibrary", False, ""),
+        slow("compiler.CompileResult._replace = None", False, ""),
+        ("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True, ""),
+        ("caching.NullCache = None", None, "code cannot be kept with Numba"),
         (
             "caching.NullCache = type('', (), dict(load_overload=lambda self: 0))",
-            "load_overload takes other arguments",
+            *(None, "load_overload takes other arguments"),
         ),
-        ("compiler.CompileResult._reduce = None", "compiled code could not be kept in"),
-        ("compiler.CompileResult._rebuild = None", "ignoring the kernel cache"),
+        ("compiler.CompileResult._reduce = None", None, "compiled code could not be kept in"),
+        ("compiler.CompileResult._rebuild = None", None, "ignoring the kernel cache"),
     ],
 )
-def test_a_strange_version_of_numba_compiles_in_every_process(package, change, said):
-    before = f"from numba.core import caching, compiler\n{change}\n"
+def test_a_strange_version_of_numba_compiles_plainly_or_in_every_process(
+    package, change, links, said
+):
+    before = f"from numba.core import caching, codegen, compiler, cpu\n{change}\n"
+    if not said:
+        result = run(package, before, FROM_PYTHON)
+        assert result == (f"{RIGHT}1.0 0.0\n{links}\n", NOTICE)
+        assert run(package, before) == (RIGHT, "")
+        return
     if "_rebuild" in change:  # there must be something to read
         run(package)
     for _ in range(2):
@@ -311,12 +256,12 @@ def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(
     if own == "open":
         folder.mkdir()
         folder.chmod(0o777)
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path / "package")
     given = {name: str(tmp_path / value) for name, value in environment.items()}
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, given.get(name, ""))
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path / "package")
     monkeypatch.setattr(numba.config, "CACHE_DIR", given.get("NUMBA", ""))
-    Path(given.get("TEMP", tmp_path)).mkdir(exist_ok=True)
+    (tmp_path / "t").mkdir()
 
     def temporary():
         if "TEMP" not in given:
@@ -324,12 +269,7 @@ def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(
         return given["TEMP"]
 
     monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", temporary)
-    result = kernel_cache.cache_folder.__wrapped__()
-    assert result == (None if kept_in is None else tmp_path / kept_in)
-
-
-def cut(data):
-    return data[: len(data) // 2]
+    assert kernel_cache.cache_folder.__wrapped__() == (kept_in and tmp_path / kept_in)
 
 
 def flipped(data):
@@ -338,36 +278,22 @@ def flipped(data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [cut, flipped, lambda data: b"", lambda data: b"\x80garbage"])
-def test_a_damaged_cache_file_only_costs_time(package, damage):
-    """And is a good one afterwards."""
+def test_a_damaged_cache_file_only_costs_time_and_is_a_good_one_afterwards(package):
     assert run(package)[0] == RIGHT
-    for file in (package / "__pycache__" / "kernels").glob("*.nbc"):
-        file.write_bytes(damage(file.read_bytes()))
-    assert run(package) == (RIGHT, NOTICE)
-    assert run(package) == (RIGHT, "")
+    kinds = (lambda data: data[: len(data) // 2], flipped, lambda data: b"\x80", lambda data: b"")
+    for damage in kinds:
+        for file in (package / "__pycache__" / "kernels").glob("*.nbc"):
+            file.write_bytes(damage(file.read_bytes()))
+        assert run(package) == (RIGHT, NOTICE)
+        assert run(package) == (RIGHT, "")
+    assert run(package, NUMBA_BOUNDSCHECK="1") == (RIGHT, NOTICE), "code with checks is other code"
 
 
 @pytest.mark.slow
-def test_code_that_cannot_be_written_is_compiled_again(package):
-    full = """
-from pathlib import Path
-def replace(self, target): raise OSError("disk full")
-Path.replace = replace
-"""
-    out, err = run(package, full)
+def test_code_that_cannot_be_written_is_compiled_again_and_processes_compile_together(package):
+    full = "def replace(*_): raise OSError('disk full')\nimport pathlib\n"
+    out, err = run(package, f"{full}pathlib.Path.replace = replace\n")
     assert out == RIGHT and "compiled code could not be kept in" in err and "disk full" in err
-    assert run(package) == (RIGHT, NOTICE)
-
-
-@pytest.mark.slow
-def test_processes_may_compile_at_the_same_time(package):
     together = [process(package) for _ in range(4)]
     assert {one.communicate(timeout=300)[0] for one in together} == {RIGHT}
     assert run(package) == (RIGHT, "")
-
-
-@pytest.mark.slow
-def test_checking_array_bounds_takes_no_code_without_checks(package):
-    assert run(package)[0] == RIGHT
-    assert run(package, NUMBA_BOUNDSCHECK="1") == (RIGHT, NOTICE)

@@ -1,12 +1,7 @@
 """The rules' kernels play on a GPU as they are: the same games, byte for byte.
 
-On request only, and skipped where what it takes is not installed:
-
-    pip install 'numba-cuda[cu13]'
-    python -m pytest tests/test_cuda.py
-
-Without a GPU the kernels run in numba-cuda's simulator, as plain Python, and the real compiler
-makes the GPU's code of them, which nobody runs. With a GPU the games are played there as well.
+Skipped without numba-cuda (`pip install 'numba-cuda[cu13]'`). Without a GPU the kernels run in its
+simulator, as plain Python, and the real compiler makes the GPU's code of them, which nobody runs.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not importlib.util.find_spec("numba_cuda"), reason="needs numba-cuda"),
 ]
 
-GAMES = 4
+GAMES, ON_GPU = 4, Path(__file__).parent / "on_gpu.py"
 KINDS = (
     Rules(players=2),
     Rules(players=3),
@@ -49,37 +44,17 @@ SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 
 def run(*arguments, environment=None):
     """What a process that imports Numba's CUDA says; fails when it fails."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env={
-            **{key: value for key, value in os.environ.items() if key not in SIMULATOR},
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            **(environment or {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    kept = {key: value for key, value in os.environ.items() if key not in SIMULATOR}
+    kept |= {"PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def script(*arguments, environment=None):
-    return run(Path(__file__).parent / "on_gpu.py", *arguments, environment=environment)
 
 
 @cache
 def gpu_found():
     return run("-c", "from numba import cuda; print(cuda.is_available())") == "True\n"
-
-
-def before_the_set_up(rules):
-    """Games with nothing but their rules and their generators."""
-    states = engine.new_games(rules, GAMES, seed=5, roll=False)
-    fresh = np.zeros(GAMES, STATE)
-    for name in KEPT_FIELDS:
-        fresh[name] = states[name]
-    return fresh
 
 
 def played_by_the_engine(start, streams):
@@ -98,11 +73,14 @@ def played_by_the_engine(start, streams):
 def test_games_on_a_gpu_are_those_of_the_engine(where, rules: Rules, tmp_path):
     if where == "gpu" and not gpu_found():
         pytest.skip("needs an NVIDIA GPU")
-    start, streams = before_the_set_up(rules), new_streams(5, GAMES)
+    new, start = engine.new_games(rules, GAMES, seed=5, roll=False), np.zeros(GAMES, STATE)
+    for name in KEPT_FIELDS:  # nothing but the rules and the generators
+        start[name] = new[name]
+    streams = new_streams(5, GAMES)
     np.savez(tmp_path / "start.npz", states=start, streams=streams)
     environment = SIMULATOR if where == "simulator" else None
     files = tmp_path / "start.npz", tmp_path / "end.npz"
-    script("play", *files, environment=environment)
+    run(ON_GPU, "play", *files, environment=environment)
     games, masks, decisions = played_by_the_engine(start, streams)
     with np.load(tmp_path / "end.npz") as result:
         assert result["decisions"].tolist() == decisions.tolist() and decisions.all()
@@ -121,7 +99,7 @@ def test_the_real_compiler_makes_a_gpus_code_of_the_rules():
             pathfinder.load_nvidia_dynamic_lib(library)
         except pathfinder.DynamicLibNotFoundError:
             pytest.skip(f"needs lib{library}: pip install 'numba-cuda[cu13]'")
-    code = script("compile")
+    code = run(ON_GPU, "compile")
     assert len(re.findall(r"^\.visible \.entry ", code, re.MULTILINE)) == 1
     constants = re.findall(r"^\s*\.const .*\.b(\d+) [^\[;]+\[(\d+)\]", code, re.MULTILINE)
     assert sum(int(bits) // 8 * int(count) for bits, count in constants) <= CONSTANT_MEMORY

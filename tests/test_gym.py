@@ -1,4 +1,4 @@
-"""Gymnasium: both checkers pass, and the native vector environment is N single ones."""
+"""Gymnasium: checkers pass, a native vector environment is N single ones, games start anywhere."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import warnings
 
 import gymnasium
 import numpy as np
+import positions
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import carolus_env as ce
+from carolus_env import carolus_magnus_v0, engine
+from carolus_env.engine.rules import move_action
+from carolus_env.engine.state import States
 from carolus_env.envs.gym import (
     CarolusEnv,
     CarolusTurnsEnv,
     CarolusTurnsVectorEnv,
     CarolusVectorEnv,
 )
+from carolus_env.envs.learner import LearnerGames
+from carolus_env.records import position
 
 both_kinds = pytest.mark.parametrize(
     ("name", "one", "many"),
@@ -50,50 +56,61 @@ def equal(one, other):
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
 def test_gymnasiums_checker_has_nothing_to_say(players, observation, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it makes an environment of every render mode
-    env = gymnasium.make(
-        "CarolusMagnus-v0", players=players, observation=observation, render_mode="ansi"
-    )
+    options = {"players": players, "observation": observation, "render_mode": "ansi"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(env.unwrapped)
+        check_env(gymnasium.make("CarolusMagnus-v0", **options).unwrapped)
 
 
-def test_stable_baselines3s_checker_has_nothing_to_say():
+@pytest.mark.parametrize("kind", [CarolusEnv, CarolusTurnsEnv])
+def test_stable_baselines3s_checker_only_finds_a_matrix_unusual(kind):
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        sb3.check_env(CarolusEnv())
+        if kind is CarolusTurnsEnv:
+            warnings.filterwarnings("ignore", "Your observation  has an unconventional shape")
+        sb3.check_env(kind())
 
 
 @both_kinds
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(("players", "opponents"), [(2, "greedy"), (3, "random"), (4, "random")])
 def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name, one, many):
+    """And with masks in the observation it is the same."""
     options = {"players": players, "opponents": opponents, "max_rounds": 12}
     native = gymnasium.make_vec(name, 5, autoreset_mode=mode, **options)
     assert isinstance(native.unwrapped, many)
+    masked = gymnasium.make_vec(name, 5, autoreset_mode=mode, masks="observation", **options)
+    assert masked.single_observation_space["observation"] == native.single_observation_space
     single = SyncVectorEnv([lambda: one(**options)] * 5, autoreset_mode=mode)
-    ours, theirs = native.reset(seed=3), single.reset(seed=3)
+    ours, theirs, other = (envs.reset(seed=3) for envs in (native, single, masked))
     assert data_equivalence(ours, theirs)
     random, ended = np.random.default_rng(0), 0
     for step in range(600):
+        equal(other[0], {"observation": ours[0], "action_mask": native.unwrapped.action_masks()})
+        assert masked.observation_space.contains(other[0])
         actions = choose(ours[-1]["action_mask"], random)
         if step % 97 == 0:
             actions[step % 5] = 94  # hardly ever legal: a forfeit
-        ours, theirs = native.step(actions), single.step(actions)
+        ours, theirs, other = (envs.step(actions) for envs in (native, single, masked))
         equal(ours, theirs)
+        equal(other[1:4], ours[1:4])
         over = ours[2] | ours[3]
         ended += int(over.sum())
+        if mode is AutoresetMode.SAME_STEP:
+            for row in np.flatnonzero(over):
+                seen, last = ours[-1]["final_obs"][row], other[-1]["final_obs"][row]
+                np.testing.assert_array_equal(last["observation"], seen)
+                assert not last["action_mask"].any()
         if mode is AutoresetMode.DISABLED and over.any():
-            ours = native.reset(options={"reset_mask": over})
-            theirs = single.reset(options={"reset_mask": over})
+            envs = native, single, masked
+            ours, theirs, other = (e.reset(options={"reset_mask": over}) for e in envs)
             np.testing.assert_array_equal(ours[0], theirs[0])
     assert ended > 20
 
 
 @both_kinds
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_masks_may_be_a_part_of_the_observation(name, one, many, mode):
+def test_masks_may_be_a_part_of_the_observation_and_are_found_through_wrappers(name, one, many):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gymnasium.make(name, masks="observation").unwrapped
@@ -103,29 +120,6 @@ def test_masks_may_be_a_part_of_the_observation(name, one, many, mode):
     _, info = wrapped.reset(seed=1)
     for masks in (wrapped.get_wrapper_attr("action_masks")(), wrapped.unwrapped.action_masks()):
         np.testing.assert_array_equal(masks, info["action_mask"])
-    options = {"opponents": "random", "max_rounds": 6}
-    plain = gymnasium.make_vec(name, 3, autoreset_mode=mode, **options)
-    full = gymnasium.make_vec(name, 3, autoreset_mode=mode, masks="observation", **options)
-    assert full.single_observation_space["observation"] == plain.single_observation_space
-    seen, infos = full.reset(seed=2)
-    wanted, _ = plain.reset(seed=2)
-    random, finals = np.random.default_rng(1), 0
-    for _ in range(120):
-        np.testing.assert_array_equal(seen["observation"], wanted)
-        np.testing.assert_array_equal(seen["action_mask"], full.action_masks())
-        assert full.observation_space.contains(seen)
-        actions = choose(seen["action_mask"], random)
-        seen, _, ends, cuts, infos = full.step(actions)
-        wanted, _, _, _, others = plain.step(actions)
-        for row in np.flatnonzero(infos.get("_final_obs", [])):
-            last = infos["final_obs"][row]
-            np.testing.assert_array_equal(last["observation"], others["final_obs"][row])
-            assert not last["action_mask"].any()
-            finals += 1
-        if mode is AutoresetMode.DISABLED and (ends | cuts).any():
-            seen, _ = full.reset(options={"reset_mask": ends | cuts})
-            wanted, _ = plain.reset(options={"reset_mask": ends | cuts})
-    assert (finals > 0) == (mode is AutoresetMode.SAME_STEP)
     with pytest.raises(ValueError, match=r"masks must be one of .*, got 'both'"):
         many(masks="both")
 
@@ -146,26 +140,6 @@ def test_an_illegal_action_forfeits(players, payoff):
     strict.reset(seed=1)
     with pytest.raises(ce.IllegalActionError, match=str(illegal)):
         strict.step(illegal)
-
-
-def test_the_learner_is_paid_losses_as_well_as_wins():
-    envs = CarolusVectorEnv(64, opponents="random")
-    _, infos = envs.reset(seed=0)
-    random, paid = np.random.default_rng(0), []
-    while len(paid) < 300:
-        _, rewards, terminations, _, infos = envs.step(choose(infos["action_mask"], random))
-        assert not rewards[~terminations].any()
-        paid += rewards[terminations].tolist()
-    assert set(paid) <= {1.0, 0.0, -1.0}, "two teams can tie"
-    assert min(paid.count(1.0), paid.count(-1.0)) > 100
-    assert abs(np.mean(paid)) < 0.2
-    short = CarolusVectorEnv(4, max_rounds=1, autoreset_mode="SameStep")
-    _, infos = short.reset(seed=1)
-    truncated = np.zeros(4, bool)
-    while not truncated.any():
-        actions = choose(infos["action_mask"], random)
-        _, rewards, terminations, truncated, infos = short.step(actions)
-    assert not terminations.any() and not rewards.any(), "a game cut off is worth nothing"
 
 
 def test_seeds_may_be_given_one_a_row():
@@ -191,9 +165,8 @@ def test_infos_of_ended_games_outlive_the_step(num_envs, copy):
 
 def test_views_are_given_where_copies_are_not_wanted():
     envs = CarolusVectorEnv(4, copy=False)
-    first, infos = envs.reset(seed=1)
-    second = envs.step(envs.action_masks().argmax(axis=1))[0]
-    assert np.shares_memory(first, second)
+    first, _ = envs.reset(seed=1)
+    assert np.shares_memory(first, envs.step(envs.action_masks().argmax(axis=1))[0])
     envs = CarolusVectorEnv(4)
     first, infos = envs.reset(seed=1)
     kept, actions = first.copy(), infos["action_mask"].argmax(axis=1)
@@ -204,11 +177,170 @@ def test_views_are_given_where_copies_are_not_wanted():
     assert infos["_action_mask"].all() and infos["action_mask"].any(axis=1).all()
 
 
-def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape():
-    envs = CarolusVectorEnv(2)
+@pytest.mark.parametrize("kind", ["gym.CarolusVectorEnv", "sb3.CarolusVecEnv"])
+def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape(kind):
+    module = pytest.importorskip(f"carolus_env.envs.{kind.partition('.')[0]}")
+    envs = CarolusVectorEnv(2) if "gym" in kind else module.CarolusVecEnv(ce.Rules(), 2)
     for call in (envs.action_masks, lambda: envs.step(np.zeros(2, np.int64))):
         with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
             call()
-    envs.reset(seed=1)
+    envs.reset()
+    if "sb3" in kind:
+        with pytest.raises(RuntimeError, match="step_async"):
+            envs.step_wait()
     with pytest.raises(ValueError, match=r"actions .*\(3,\)"):
         envs.step(np.zeros(3, np.int64))
+
+
+ALONE = ("CarolusMagnus-v0", "CarolusMagnusTurns-v0")
+CLANS = [0, 1, 2, 3, 4] * 3
+
+
+def played(decisions: int, players: int = 2, seed: int = 3) -> States:
+    """A game after some random decisions."""
+    game = engine.new_games(ce.Rules(players), seed=seed)
+    stream = ce.new_streams(seed, 1)
+    for _ in range(decisions):
+        engine.step(game, engine.random_actions(game, stream))
+    return game
+
+
+def given(game: States) -> dict:
+    return position.to_dict(game[0])
+
+
+def games_of(env) -> LearnerGames:
+    return env.unwrapped._vector.games
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("decisions", [0, 7, 24, 40, 41, 42, 43, 44])
+def test_the_learner_goes_on_from_any_position(name, players, decisions):
+    game = played(decisions, players)
+    env = gymnasium.make(name, players=players)
+    _, info = env.reset(options={"position": given(game)})
+    assert games_of(env).states.tobytes() == game.tobytes()  # the position's own generator too
+    assert games_of(env).seats[0] == game["player"][0]
+    over = False
+    while not over:
+        action = info["action_mask"].nonzero()[0][-1]
+        _, _, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_seed_replaces_the_positions_generator_and_a_set_up_is_that_of_the_options(name):
+    game, env, generators = played(20), gymnasium.make(name), []
+    for seed in (1, 2, 1):
+        env.reset(seed=seed, options={"position": given(game)})
+        generators.append(int(games_of(env).states["generator"][0]))
+    assert generators[0] == generators[2] != generators[1] != int(game["generator"][0])
+    there = carolus_magnus_v0.env()
+    there.reset(seed=1, options={"position": given(game)})
+    assert there.games["generator"][0] == generators[0]
+    env = gymnasium.make(name, opponents="greedy", seat=1)
+    env.reset(seed=5, options={"territories": CLANS, "first_player": 1})
+    start = engine.new_games(ce.Rules(), seed=5, territories=CLANS, first_player=1)
+    assert games_of(env).states.tobytes() == start.tobytes()
+
+
+def test_without_a_seed_options_continue_the_games_generators():
+    def dice() -> list[int]:
+        env, result = CarolusVectorEnv(3), []
+        env.reset(seed=9)
+        for _ in range(3):
+            env.reset(options={"first_player": 0})
+            result += env.games.states["generator"].tolist()
+        return result
+
+    first = dice()
+    assert dice() == first and len(set(first)) == 9
+
+
+def test_a_vector_takes_one_for_all_games_or_one_each():
+    env = CarolusVectorEnv(3, opponents="greedy")
+    env.reset(seed=1, options={"position": given(played(20))})
+    assert (env.games.states["round"] == played(20)["round"]).all()
+    assert env.games.seats.tolist() == [int(played(20)["player"][0])] * 3
+    starts = [given(played(20, seed=seed)) for seed in range(3)]
+    env.reset(options={"position": starts})
+    for row, seed in enumerate(range(3)):
+        assert env.games.states[row : row + 1].tobytes() == played(20, seed=seed).tobytes()
+    env = CarolusVectorEnv(3, opponents="greedy", seat=0)
+    several = [CLANS, CLANS[::-1], CLANS[5:] + CLANS[:5]]
+    env.reset(seed=4, options={"territories": several, "first_player": [0, 0, 0]})
+    start = engine.new_games(ce.Rules(), 3, seed=4, territories=several, first_player=[0, 0, 0])
+    assert env.games.states["player"].tolist() == [0, 0, 0]
+    for field in ("region_paladins", "order"):  # the opponent may have taken a crown's paladin
+        np.testing.assert_array_equal(env.games.states[field], start[field])
+
+
+def test_a_mask_starts_only_its_rows_as_the_options_say():
+    env = CarolusVectorEnv(4)
+    env.reset(seed=1)
+    before = engine.copy(env.games.states)
+    mask = np.array([False, True, False, True])
+    env.reset(seed=8, options={"reset_mask": mask, "position": given(played(30))})
+    same = env.games.states["round"] == before["round"]
+    assert same.tolist() == [True, False, True, False]
+    assert env.games.states[~mask].tobytes() == before[~mask].tobytes()
+
+
+NEARLY_OVER = positions.position(player=1, round=100, discs=[1, 1], order=[0, 1])
+OVER = positions.after(NEARLY_OVER[0], [move_action(1)])  # it was the only one left
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: CarolusEnv(seat=0),
+        lambda: CarolusVectorEnv(2, seat=0),
+        lambda: CarolusTurnsVectorEnv(2, seat=0, masks="observation"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"nonsense": 1}, "unknown option 'nonsense', known are territories, first_player, pos"),
+        ({"position": {}}, "position: rules is missing"),
+        ({"position": given(played(9, players=3))}, r"the position has Rules\(players=3"),
+        ({"position": given(played(9)), "first_player": 0}, "position excludes"),
+        ({"territories": [0] * 15}, "territories must hold each clan"),
+        ({"first_player": 2}, "first_player must be from 0 to 1"),
+        ({"position": given(NEARLY_OVER)}, "game 0 ends before its learner, seat 0, decides"),
+        ({"position": given(OVER)}, "the position's game is over"),
+        ({"first_player": [0, 1, 0]}, "first_player must be .*one"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "+".join(value),
+)
+def test_what_no_game_can_start_from_is_refused_and_changes_nothing(options, expected, make):
+    env, other = make(), make()
+    games = env._vector.games if isinstance(env, CarolusEnv) else env.games
+    for each in (env, other):
+        each.reset(seed=6)
+    before, seats = games.states.tobytes(), games.seats.tolist()
+    with pytest.raises(ValueError, match=expected):
+        env.reset(seed=1, options=options)
+    assert games.states.tobytes() == before and games.seats.tolist() == seats
+    for _ in range(9):
+        actions = env.action_masks().argmax(axis=-1)
+        equal(env.step(actions), other.step(actions))
+    if isinstance(env, CarolusEnv):
+        with pytest.raises(ValueError, match="unknown option 'reset_mask'"):
+            env.reset(options={"reset_mask": np.ones(1, np.bool_)})
+
+
+def test_sb3_takes_the_options_of_set_options_once():
+    sb3 = pytest.importorskip("carolus_env.envs.sb3")
+    env = sb3.CarolusVecEnv(ce.Rules(), 2, "greedy", seed=3)
+    game = played(25)
+    env.set_options({"position": given(game)})
+    env.reset()
+    assert env.games.seats.tolist() == [int(game["player"][0])] * 2
+    assert (env.games.states["round"] == game["round"][0]).all()
+    env.reset()
+    assert (env.games.states["round"] < game["round"][0]).all()
+    env.set_options([{"first_player": 0}, {"nonsense": 1}])
+    with pytest.raises(ValueError, match="unknown option 'nonsense'"):
+        env.reset()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
-import gymnasium
 import numpy as np
 import pytest
 
@@ -36,7 +33,6 @@ def learners(players=2, n=16, opponents="random", seed=1, **options):
 
 
 def go_on(games, actions):
-    """One step of all games; those that end start anew."""
     ended = games.step(actions)
     games.restart(ended.rows)
     return ended
@@ -62,19 +58,6 @@ class RandomLearner:
         return engine.random_actions(games.states, self.streams)
 
 
-def plain_payoff(state, seat):
-    """The payoff by its formula, from the winners in the record alone."""
-    teams = int(state["teams"])
-    winners = [team for team in range(teams) if state["winners"] >> team & 1]
-    if not winners:
-        return 0.0
-    share = (state["team"][seat] in winners) / len(winners)
-    return (teams * share - 1) / (teams - 1)
-
-
-# ------------------------------------------------------------------------------------ LearnerGames
-
-
 @every_number
 def test_a_game_waits_for_its_learner_whose_seat_goes_round_and_says_what_it_paid(players):
     seed, n = 11, 16
@@ -86,9 +69,8 @@ def test_a_game_waits_for_its_learner_whose_seat_goes_round_and_says_what_it_pai
         assert games.masks().any(axis=1).all()
         np.testing.assert_array_equal(games.masks(), engine.legal_masks(games.states))
         seen = games.observations(np.empty((n, observation.length(players)), np.float32))
-        np.testing.assert_array_equal(
-            seen, observation.observe(games.states, games.seats, dtype=np.float32)
-        )
+        wanted = observation.observe(games.states, games.seats, dtype=np.float32)
+        np.testing.assert_array_equal(seen, wanted)
         end = go_on(games, learner(games))
         assert engine.is_over(end.states).all() and (np.diff(end.rows) > 0).all()
         np.testing.assert_array_equal(end.seats, (seed + end.rows + ended[end.rows]) % players)
@@ -108,12 +90,11 @@ def test_a_game_that_is_over_waits_for_its_restart(players):
     games, learner = learners(players), RandomLearner(16)
     while not len((end := games.step(learner(games))).rows):
         pass
-    rows, seats = end.rows, games.seats.copy()
-    assert games.states[rows].tobytes() == end.states.tobytes()
+    rows, seats, before = end.rows, games.seats.copy(), end.states.tobytes()
+    assert games.states[rows].tobytes() == before
     with pytest.raises(ValueError, match="is over: no action can be played"):
         games.step(games.masks().argmax(axis=1))
     others = np.setdiff1d(np.arange(16), rows)[::-1]
-    before = games.states[rows].tobytes()
     games.step(games.masks()[others].argmax(axis=1), rows=others)
     assert games.states[rows].tobytes() == before
     games.restart(rows)
@@ -128,17 +109,14 @@ def test_a_game_that_is_over_waits_for_its_restart(players):
 @every_number
 def test_opponents_sit_clockwise_from_the_learner(players):
     for seat in range(players):
-        opponents = [First() for _ in range(players - 1)]
-        games, learner = learners(players, n=4, opponents=opponents, seat=seat), RandomLearner(4)
-        for _ in range(30):
-            go_on(games, learner(games))
+        opponents, everywhere = [First() for _ in range(players - 1)], First()
+        for given in (opponents, everywhere):
+            games, learner = learners(players, 4, given, seat=seat), RandomLearner(4)
+            for _ in range(30):
+                go_on(games, learner(games))
         wanted = [{(seat + 1 + k) % players} for k in range(players - 1)]
         assert [opponent.asked for opponent in opponents] == wanted
-        opponent = First()
-        games, learner = learners(players, n=4, opponents=opponent, seat=seat), RandomLearner(4)
-        for _ in range(30):
-            go_on(games, learner(games))
-        assert opponent.asked == set(range(players)) - {seat}
+        assert everywhere.asked == set(range(players)) - {seat}
 
 
 @every_number
@@ -161,7 +139,9 @@ def test_a_game_is_that_of_its_seed_and_of_everybodys_decisions(players):
 
 @every_number
 @pytest.mark.parametrize("names", ["random", "greedy", "random greedy random"])
-def test_compiled_opponents_play_as_they_do_when_each_decision_is_asked_for(players, names):
+def test_compiled_opponents_play_as_they_do_when_each_decision_is_asked_for(
+    players, names, monkeypatch
+):
     """Bit for bit, also where they sit beside others that are not compiled."""
     asked = names.split()[: players - 1]
     tables = [asked, [Plain(name) for name in asked], [Plain(asked[0]), *asked[1:]]]
@@ -180,37 +160,15 @@ def test_compiled_opponents_play_as_they_do_when_each_decision_is_asked_for(play
             np.testing.assert_array_equal(games._generators, every[0]._generators)
         ended += len(ends[0].rows)
     assert ended > 20
-
-
-def test_compiled_opponents_are_not_asked_for_single_decisions(monkeypatch):
-    def never(*_):
-        raise AssertionError("act was called")
-
-    games, learner = learners(3, opponents=["random", "greedy"]), RandomLearner(16)
-    monkeypatch.setattr(CompiledAgent, "act", never)
-    for _ in range(50):
-        go_on(games, learner(games))
-
-
-def test_reset_with_a_seed_starts_the_same_games_again():
-    def played(games):
-        result, learner = [games.states.tobytes()], RandomLearner(16, seed=2)
-        for _ in range(100):
-            go_on(games, learner(games))
-        return [*result, games.states.tobytes()]
-
-    games = learners(3, seed=9)
-    first = played(games)
-    games.reset(9)
-    assert played(games) == first
-    games.reset(10)
-    assert games.states.tobytes() != first[0]
-    assert learners(3, seed=None).states.tobytes() != learners(3, seed=None).states.tobytes()
+    monkeypatch.setattr(CompiledAgent, "act", None)  # they are not asked for single decisions
+    for _ in range(20):
+        go_on(every[0], learner(every[0]))
 
 
 @every_number
-def test_rows_may_start_anew_alone_each_from_a_seed_of_its_own(players):
-    games, learner = learners(players, n=6), RandomLearner(6)
+def test_games_and_rows_alone_may_start_anew_each_from_a_seed_of_its_own(players):
+    games, learner = learners(players, n=6, seed=9), RandomLearner(6)
+    first = games.states.tobytes()
     for _ in range(40):
         go_on(games, learner(games))
     before, rows = games.states.copy(), np.array([4, 1])
@@ -224,6 +182,15 @@ def test_rows_may_start_anew_alone_each_from_a_seed_of_its_own(players):
         games.restart(games.step(games.masks().argmax(axis=1)[rows], rows).rows)
         go_on(fresh, fresh.masks().argmax(axis=1))
         assert games.states[rows].tobytes() == fresh.states.tobytes()
+    games.reset(9)
+    again = learners(players, n=6, seed=9)
+    for _ in range(60):
+        assert games.states.tobytes() == again.states.tobytes()
+        for one in (games, again):
+            go_on(one, one.masks().argmax(axis=1))
+    games.reset(10)
+    unseeded = (learners(players, n=6, seed=None).states.tobytes() for _ in range(2))
+    assert len({first, games.states.tobytes(), *unseeded}) == 4
 
 
 @every_number
@@ -243,27 +210,19 @@ def test_an_illegal_action_forfeits_where_it_is_asked_to(players):
         games.step(actions[:5])
     assert games.states.tobytes() == before.tobytes()
     end = games.step(actions[rows], rows, forfeits=True)
-    forfeited = np.isin(end.rows, [1, 4])
+    forfeited = end.states["reason"] == BY_FORFEIT
     assert end.rows[forfeited].tolist() == [1, 4]
-    assert (end.states["reason"][forfeited] == BY_FORFEIT).all()
-    assert (games.states["reason"] == BY_FORFEIT).sum() == 2
-    assert games.states[2].tobytes() == before[2].tobytes()
-    assert all(games.states[row].tobytes() != before[row].tobytes() for row in rows)
+    changed = [row for row in range(6) if games.states[row].tobytes() != before[row].tobytes()]
+    assert changed == sorted(rows)
     assert (end.learner_payoffs[forfeited] == (-0.5 if players == 3 else -1)).all()
     assert np.allclose(end.payoffs.sum(axis=1), 0)
 
 
-def test_an_opponents_illegal_action_is_an_error():
-    class Wrong(bots.Agent):
-        name = "wrong"
+class Wrong(bots.Agent):
+    name = "wrong"
 
-        def act(self, states, generators):
-            return np.full(len(states), 94)
-
-    with pytest.raises(IllegalActionError):
-        learners(2, opponents=Wrong())
-    with pytest.raises(ValueError, match="agent 'wrong': answered action 94"):
-        learners(2, opponents=bots.Checked(Wrong()))
+    def act(self, states, generators):
+        return np.full(len(states), 94)
 
 
 @pytest.mark.parametrize(
@@ -278,23 +237,19 @@ def test_an_opponents_illegal_action_is_an_error():
         ({"opponents": ["random"] * 2}, "or 1 .*, got 2"),
         ({"players": 3, "opponents": ["random"] * 3}, "or 2 .*, got 3"),
         ({"players": 4, "opponents": ["random"] * 2}, "or 3 .*, got 2"),
+        ({"opponents": Wrong()}, "cannot|illegal|may"),
+        ({"opponents": bots.Checked(Wrong())}, "agent 'wrong': answered action 94"),
     ],
     ids=str,
 )
-def test_impossible_games_are_refused(options, named):
+def test_impossible_games_and_opponents_are_refused(options, named):
     with pytest.raises(ValueError, match=named):
         learners(**options)
 
 
-# ------------------------------------------------------------------------------------ SB3
-
-
 def vec_env(players=2, n=16, opponents="random", seed=1, **options):
-    pytest.importorskip("stable_baselines3")
-    from carolus_env.envs.sb3 import CarolusVecEnv
-
-    rules = options.pop("rules", Rules(players))
-    return CarolusVecEnv(rules, n, opponents, seed=seed, **options)
+    sb3 = pytest.importorskip("carolus_env.envs.sb3")
+    return sb3.CarolusVecEnv(Rules(players), n, opponents, seed=seed, **options)
 
 
 @every_number
@@ -309,7 +264,7 @@ def test_the_learner_is_paid_what_its_games_pay_wins_and_losses(players):
         assert np.flatnonzero(dones).tolist() == env.ended.rows.tolist()
         ended = env.ended
         for row, state, seat in zip(ended.rows, ended.states, ended.seats, strict=True):
-            payoffs[seat].append(plain_payoff(state, seat))
+            payoffs[seat].append(engine.returns(state.reshape(1))[0, seat])
             assert rewards[row] == pytest.approx(payoffs[seat][-1])
     fair, least = (1 / 3, -0.5) if players == 3 else (1 / 2, -1.0)
     for mine in payoffs:
@@ -317,76 +272,44 @@ def test_the_learner_is_paid_what_its_games_pay_wins_and_losses(players):
         assert np.mean(np.array(mine) == 1.0) == pytest.approx(fair, abs=0.13)
 
 
-def test_observations_lie_in_the_space_and_stay_as_they_were_given():
-    env, learner = vec_env(3), RandomLearner(16)
-    first = before = env.reset()
-    at_first = first.copy()
-    assert before.dtype == np.float32 and before.shape == (16, observation.length(3))
-    for _ in range(100):
-        kept = before.copy()
-        after, rewards, dones, _ = env.step(learner(env.games))
-        np.testing.assert_array_equal(before, kept)
-        assert all(env.observation_space.contains(row) for row in after)
-        assert rewards.dtype == np.float32 and dones.dtype == np.bool_
-        before = after
-    np.testing.assert_array_equal(first, at_first)
-
-
-def test_masks_come_as_sb3_contrib_asks_for_them():
-    env, learner = vec_env(3), RandomLearner(16)
-    twin = copy.deepcopy(env)
-    twin.reset()
+def test_masks_come_as_sb3_contrib_asks_for_them_and_nothing_given_changes_later():
     pytest.importorskip("sb3_contrib")
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
-    env.reset()
+    env, learner = vec_env(3), RandomLearner(16)
+    seen = env.reset()
+    kept_ones = []
     assert is_masking_supported(env)
-    for _ in range(20):
+    for _ in range(50):
         masks = get_action_masks(env)
         np.testing.assert_array_equal(masks, engine.legal_masks(env.games.states))
         np.testing.assert_array_equal(env.action_masks(), masks)
-        kept = masks.copy()
-        env.step(learner(env.games))
-        np.testing.assert_array_equal(masks, kept)
-    ours = np.stack(twin.env_method("action_masks"))
-    np.testing.assert_array_equal(ours, engine.legal_masks(twin.games.states))
-    env.env_method("action_masks").clear()  # the list is the caller's
-    assert len(env.env_method("action_masks")) == 16
-    now = engine.legal_masks(env.games.states)
-    np.testing.assert_array_equal(env.env_method("action_masks", indices=3), now[3:4])
-    np.testing.assert_array_equal(env.env_method("action_masks", indices=[2, 7]), now[[2, 7]])
-
-
-def test_the_rest_of_what_sb3_asks_a_vec_env():
-    env = vec_env(2, n=3)
-    assert env.num_envs == 3
-    assert env.has_attr("action_masks") and env.has_attr("render_mode")
-    assert not env.has_attr("nonsense")
-    assert env.get_attr("render_mode") == [None] * 3
-    assert env.get_attr("num_envs", indices=[0, 2]) == [3, 3]
-    assert env.get_attr("num_envs", indices=1) == [3]
-    assert env.env_is_wrapped(object) == [False] * 3
+        kept_ones += [(given, given.copy()) for given in (masks, seen)]
+        seen, rewards, dones, _ = env.step(learner(env.games))
+        assert all(env.observation_space.contains(row) for row in seen)
+        assert rewards.dtype == np.float32 and dones.dtype == np.bool_
+    for given, kept in kept_ones:
+        np.testing.assert_array_equal(given, kept)
     with pytest.raises(AttributeError, match="no method 'nonsense'"):
         env.env_method("nonsense")
-    with pytest.raises(AttributeError, match="no attribute 'seat'"):
-        env.set_attr("seat", 1)
-    env.set_attr("lengths", np.full(3, 7))
-    assert env.lengths.tolist() == [7, 7, 7]
     with pytest.raises(ValueError, match="the games share 'lengths'"):
-        env.set_attr("lengths", np.zeros(3), indices=1)
-    with pytest.raises(ValueError, match="pictures need render_mode='rgb_array'"):
-        env.get_images()
-    env.close()
+        env.set_attr("lengths", np.zeros(16), indices=1)
+    assert env.get_attr("num_envs", indices=[0, 2]) == [16, 16]
+    now = engine.legal_masks(env.games.states)
+    np.testing.assert_array_equal(np.stack(env.env_method("action_masks")), now)
+    env.env_method("action_masks").clear()  # the list is the caller's
+    for rows in (3, [2, 7], None):
+        wanted = now if rows is None else now[rows if isinstance(rows, list) else [rows]]
+        np.testing.assert_array_equal(env.env_method("action_masks", indices=rows), wanted)
 
 
 @pytest.mark.parametrize("kind", ["CarolusVecEnv", "CarolusTurnsVecEnv"])
 def test_sb3_gets_pictures_of_all_games(kind):
     pytest.importorskip("resvg")
-    sb3 = pytest.importorskip("carolus_env.envs.sb3")
+    make = getattr(pytest.importorskip("carolus_env.envs.sb3"), kind)
     with pytest.raises(ValueError, match=r"render_mode must be .*, got 'human'"):
-        getattr(sb3, kind)(Rules(), 2, render_mode="human")
-    env = getattr(sb3, kind)(Rules(), 2, "greedy", seed=1, render_mode="rgb_array")
-    assert env.render_mode == "rgb_array"
+        make(Rules(), 2, render_mode="human")
+    env = make(Rules(), 2, "greedy", seed=1, render_mode="rgb_array")
     env.reset()
     first = env.render()
     assert first.dtype == np.uint8 and first.ndim == 3
@@ -400,17 +323,10 @@ def test_sb3_gets_pictures_of_all_games(kind):
 def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     """Some end in the opponents' moves, some are cut off."""
     sb3 = pytest.importorskip("carolus_env.envs.sb3")
-    options = {
-        "max_rounds": {2: 9, 3: 6, 4: 4}[players] if turns else 9,
-        "autoreset_mode": "SameStep",
-    }
-    rules, n = Rules(players, max_rounds=options["max_rounds"]), 8
-    if turns:
-        ours = sb3.CarolusTurnsVecEnv(rules, n, "greedy", seed=5)
-        theirs = gym.CarolusTurnsVectorEnv(n, players, "greedy", **options)
-    else:
-        ours = sb3.CarolusVecEnv(rules, n, "greedy", seed=5)
-        theirs = gym.CarolusVectorEnv(n, players, "greedy", **options)
+    n, rounds, kind = 8, {2: 9, 3: 6, 4: 4}[players] if turns else 9, "Turns" * turns
+    make = getattr(sb3, f"Carolus{kind}VecEnv"), getattr(gym, f"Carolus{kind}VectorEnv")
+    ours = make[0](Rules(players, max_rounds=rounds), n, "greedy", seed=5)
+    theirs = make[1](n, players, "greedy", max_rounds=rounds, autoreset_mode="SameStep")
     for seed in (5, None, 9, None):
         if seed == 9:
             assert ours.seed(9) == [9 + i for i in range(n)]
@@ -425,6 +341,7 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
         np.testing.assert_array_equal(seen, same)
         np.testing.assert_array_equal(rewards, paid)
         np.testing.assert_array_equal(dones, terminated | truncated)
+        assert not rewards[truncated].any(), "a game cut off is worth nothing"
         assert len({*map(id, infos)}) == n
         lengths += 1
         for row, info in enumerate(infos):
@@ -440,22 +357,3 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     assert min(ends) > 3
     ours.set_options({"first_player": 1})
     np.testing.assert_array_equal(ours.reset(), theirs.reset(options={"first_player": 1})[0])
-
-
-def test_sb3_wants_a_reset_and_actions_first():
-    env = vec_env(n=2)
-    for call in (lambda: env.step(np.zeros(2, int)), env.action_masks):
-        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset before"):
-            call()
-    env.reset()
-    with pytest.raises(RuntimeError, match="step_async"):
-        env.step_wait()
-    assert env.metadata["render_fps"] > 0
-
-
-def test_opponents_may_be_specs_agents_or_a_list_of_them():
-    assert [a.name for a in vec_env(3).games.opponents.agents] == ["random"]
-    both = vec_env(3, opponents=["greedy", bots.RandomBot()])
-    assert [a.name for a in both.games.opponents.agents] == ["greedy", "random"]
-    opponents = FixedOpponents(Rules(3), "greedy")
-    assert vec_env(3, opponents=opponents).games.opponents is opponents

@@ -8,6 +8,7 @@ import errno
 import functools
 import io
 import json
+import os
 import re
 import shutil
 import signal
@@ -22,8 +23,9 @@ pytest.importorskip("tyro")
 pytest.importorskip("rich")
 
 from networks import random_model
+from test_workers import Shuffled
 
-from carolus_env import bots, evaluation
+from carolus_env import evaluation
 from carolus_env.bots import make
 from carolus_env.commands import train
 from carolus_env.engine.rules import OPTIONS, Rules
@@ -31,7 +33,7 @@ from carolus_env.evaluation import ladder, placing
 from carolus_env.evaluation.placing import evaluate
 from carolus_env.evaluation.suite import data
 from carolus_env.learners import LEARNERS, read_config
-from carolus_env.learners.pool import Task, WorkerPool, combine
+from carolus_env.learners.pool import Task, WorkerJob, WorkerPool, combine
 from carolus_env.learners.ppo import PpoRun
 from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.td import TdConfig, TdRun
@@ -46,7 +48,7 @@ SMALL = {
     "--max-rounds 20 --steps 512 --eval-every 256",
 }
 """The options of a run of some seconds."""
-LENGTH = {"ppo": ("steps", 640), "value": ("games", 66)}
+LENGTH = {"ppo": ("steps", 640), "value": ("games", 66), "sb3": ("steps", 1100)}
 """The option that makes that run longer."""
 SELF_PLAY = {"ppo": PpoRun, "value": TdRun}
 
@@ -56,6 +58,7 @@ by_self_play = pytest.mark.parametrize("learner", SELF_PLAY)
 
 def words(learner, folder, *more):
     """The command line of a small run."""
+    needs_packages(learner)
     common = f"--learner {learner} --eval-games 4 --final-games 4 {SMALL[learner]}"
     return [*common.split(), "--runs", str(folder), "--name", "r", *more]
 
@@ -66,11 +69,10 @@ def runs(tmp_path_factory):
 
     @functools.cache
     def made(learner, players=2, rules=""):
-        needs_packages(learner)
         folder, said = tmp_path_factory.mktemp(learner), io.StringIO()
-        given = [*([f"--players={players}"] if players > 2 else []), *rules.split()]
         with contextlib.redirect_stdout(said):
-            assert train.main(words(learner, folder, *given)) == 0
+            given = words(learner, folder, f"--players={players}", *rules.split())
+            assert train.main(given) == 0
         return folder / "r", " ".join(said.getvalue().split())  # lines may wrap
 
     return made
@@ -88,7 +90,9 @@ def needs_packages(learner):
             pytest.importorskip(package)
 
 
-# ------------------------------------------------------------------------------------ a run
+def read(folder, name):
+    return json.loads((folder / f"{name}.json").read_text())
+
 
 POINTS = {
     "ppo": {"evaluation": [0, 256, 512], "training": [128, 256, 384, 512]},
@@ -124,12 +128,11 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
         *("config.json", "curve.json", "curve.png", "result.json", "resume", "tensorboard"),
         *("best.json", "best.safetensors", "final.json", "final.safetensors"),
     }
-    config = json.loads((folder / "config.json").read_text())["config"]
+    config = read(folder, "config")["config"]
     assert (config["learner"], config["players"]) == (learner, players)
-    curve = json.loads((folder / "curve.json").read_text())
+    curve, final = read(folder, "curve"), read(folder, "final")
     assert {kind: [point[unit] for point in curve[kind]] for kind in curve} == POINTS[learner]
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-    final = json.loads((folder / "final.json").read_text())
     assert (final["players"], final["about"][unit]) == (players, POINTS[learner]["training"][-1])
     assert final["about"]["rules"]["players"] == players
     assert final["about"]["command"].startswith(f"python train.py --learner {learner}")
@@ -146,12 +149,9 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
 def check_self_play(learner, training, shown):
     """Check metrics of a learner by self-play, and what it says."""
     for point in training:
-        assert 0 < point["loss"] < 2
-        assert 0 <= point["rounds"] < 40
-        assert point["cpu_seconds"] >= 0
+        assert 0 < point["loss"] < 2 and 0 <= point["rounds"] < 40 and point["cpu_seconds"] >= 0
         if learner == "ppo":
-            assert 0 < point["entropy"] < np.log(6)
-            assert 0 <= point["clip_fraction"] < 1
+            assert 0 < point["entropy"] < np.log(6) and 0 <= point["clip_fraction"] < 1
     amount = {"ppo": "512 decisions", "value": "50 games"}[learner]
     assert f"players, {amount}, 2 workers" in shown
     assert re.search(r"after \d+ \w+: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
@@ -177,20 +177,18 @@ def check_tensorboard(learner, folder, unit):
 def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
     tmp_path, monkeypatch, capsys
 ):
-    whole = data.shipped(2)
-    discs = [one for one in whole.decisions if one.kind == "disc"]  # all listed: no rollouts
+    full = data.shipped(2)
+    discs = [one for one in full.decisions if one.kind == "disc"]  # all listed: no rollouts
     few = [one for half in data.HALVES for one in discs if one.half == half][::40]
     assert {one.half for one in few} == set(data.HALVES)
-    suite = dataclasses.replace(whole, decisions=tuple(few))
+    suite = dataclasses.replace(full, decisions=tuple(few))
     monkeypatch.setattr(placing, "shipped", lambda players: suite)
     assert train.main(words("ppo", tmp_path, "--eval-suite", "learn")) == 0
     folder = tmp_path / "r"
-    result = json.loads((folder / "result.json").read_text())
-    best = bots.make(f"ppo:{folder}/best,candidates=6")
+    best = make(f"ppo:{folder}/best,candidates=6")
     wanted = placing.measure(suite, best, "learn").summary()["disc"]
-    assert result["loss"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
-    curve = json.loads((folder / "curve.json").read_text())
-    assert all(0 <= point["loss"][0] <= 1 for point in curve["evaluation"])
+    assert read(folder, "result")["loss"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
+    assert all(0 <= point["loss"][0] <= 1 for point in read(folder, "curve")["evaluation"])
     assert "loss a decision" in capsys.readouterr().out
 
 
@@ -239,9 +237,6 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert done.stderr.startswith(expected)
 
 
-# ------------------------------------------------------------------------------------ workers
-
-
 def config_of(learner, **options):
     """A config of a small network."""
     small = {"width": 16, "hidden": 4, "candidates": 6}
@@ -278,24 +273,32 @@ def test_a_weight_moves_by_the_mean_over_the_workers_that_moved_it():
 
 
 @pytest.mark.parametrize(("learner", "count"), [("ppo", 8), ("value", 8), ("value", 2)])
-def test_workers_learn_apart_and_are_combined(learner, count):
+@pytest.mark.parametrize("remote", [False, True])
+def test_workers_learn_apart_and_are_combined_threads_or_not(learner, count, remote):
     pool, kind = learnt(learner, 0, workers=3), SELF_PLAY[learner].learner
-    before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
-    for index, part in enumerate(workers.runs(count, 3)):
-        one = kind(config_of(learner, workers=3))
-        task, own = Task(part.start, part.stop - part.start, 0.01), one.own(index)
-        for array in (*before.values(), *own.values()):
-            array.flags.writeable = False  # as a cluster hands them out
-        apart.append(one.round(before, own, task))
-    pool.learn(0, count, 0.01)
-    expected = {name: array.copy() for name, array in before.items()}
-    combine(expected, [one.shared for one in apart], kind.summed)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(pool.shared[name], array)
-        if learner == "value" and name.startswith("squares/"):
-            growth = sum(one.shared[name] - before[name] for one in apart)
-            np.testing.assert_allclose(array, before[name] + growth, rtol=1e-5)
-    np.testing.assert_allclose(pool.stats, sum(one.stats for one in apart))
+    if remote:
+        pool.remote = Shuffled()
+        pool.remote.begin(WorkerJob(kind, config_of(learner, workers=3)))
+    every = [kind(config_of(learner, workers=3)) for _ in range(3)]
+    owns, stats = [one.own(index) for index, one in enumerate(every)], 0
+    for first in (0, count):
+        before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
+        for index, part in enumerate(workers.runs(count, 3)):
+            for array in (*before.values(), *owns[index].values()):
+                array.flags.writeable = False  # as a cluster hands them out
+            task = Task(first + part.start, part.stop - part.start, 0.01)
+            apart.append(every[index].round(before, owns[index], task))
+            owns[index], stats = apart[-1].own, stats + apart[-1].stats
+        pool.learn(first, count, 0.01)
+        expected = {name: array.copy() for name, array in before.items()}
+        combine(expected, [one.shared for one in apart], kind.summed)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(pool.shared[name], array)
+            if learner == "value" and name.startswith("squares/"):
+                growth = sum(one.shared[name] - before[name] for one in apart)
+                np.testing.assert_allclose(array, before[name] + growth, rtol=1e-5)
+    np.testing.assert_allclose(pool.stats, stats)
+    assert pool.cpu_seconds > 0 and (pool.waited > 0) == remote
 
 
 @by_self_play
@@ -330,9 +333,6 @@ def test_a_run_begins_with_a_model_with_or_without_a_policy_head(tmp_path, learn
         config_of(learner, start=start, width=24).check()
 
 
-# ------------------------------------------------------------------------------------ resuming
-
-
 @by_self_play
 def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, capsys, learner):
     rounds = 0
@@ -349,28 +349,56 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
         assert train.main(words(learner, tmp_path)) == 130
     folder, other = tmp_path / "r", run_of(learner)
     assert f"--resume {folder}" in " ".join(capsys.readouterr().out.split())
-    done = json.loads((folder / "resume" / "numbers.json").read_text())["done"]
-    assert done == {"ppo": 256, "value": 16}[learner]
+    assert read(folder / "resume", "numbers")["done"] == {"ppo": 256, "value": 16}[learner]
     assert train.main(["--resume", str(folder)]) == 0
     for name in ("final.safetensors", "best.safetensors", "result.json"):
         assert (folder / name).read_bytes() == (other / name).read_bytes(), name
 
 
-@by_self_play
+@every_learner
 def test_a_resumed_run_may_be_longer(run_of, learner):
     folder, (option, amount) = run_of(learner), LENGTH[learner]
-    before = (folder / "final.safetensors").read_bytes()
-    assert train.main(["--resume", str(folder), f"--{option}", str(amount)]) == 0
+    unit, before = LEARNERS[learner].config_type().unit, (folder / "final.safetensors").read_bytes()
+    if learner == "sb3":  # from the last whole checkpoint
+        complete = (folder / "resume/model_256_steps.zip").read_bytes()
+        for steps, end in ((998, complete.index(b"system_info.txt")), (999, 7)):  # killed there
+            (folder / f"resume/model_{steps}_steps.zip").write_bytes(complete[:end])
+    was = read(folder, "config")
+    assert train.main([f"--resume={folder}", f"--{option}", str(amount)]) == 0
     assert (folder / "final.safetensors").read_bytes() != before
-    final = json.loads((folder / "final.json").read_text())["about"]
-    assert final[LEARNERS[learner].config_type().unit] == amount
-    kept = json.loads((folder / "config.json").read_text())
-    assert kept["config"][option] == amount
+    ends = {amount, 1024, 1152} if learner == "sb3" else {amount}  # there, rollouts are full
+    assert read(folder, "final")["about"][unit] in ends
+    points = [point[unit] for point in read(folder, "curve")["evaluation"]]
+    assert points[: len(POINTS[learner]["evaluation"])] == POINTS[learner]["evaluation"]
+    assert points[-1] in ends
+    kept = read(folder, "config")
+    assert kept["config"] == {**was["config"], option: amount}
+    assert kept["command"].startswith(f"{was['command']}; python train.py --resume")
     assert kept["command"].endswith(f"--{option} {amount}")
 
 
-def change_config(folder, **options):
-    about = json.loads((folder / "config.json").read_text())
+def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(runs, tmp_path):
+    assert train.main(words("sb3", tmp_path)) == 0
+    folder, final = runs("sb3")[0], tmp_path / "r" / "final.safetensors"
+    assert final.read_bytes() == (folder / "final.safetensors").read_bytes()
+    from sb3_contrib import MaskablePPO
+
+    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
+    from carolus_env.envs.turns import Turns
+    from carolus_env.integrations.sb3 import MlpModel, likeliest
+
+    theirs = MaskablePPO.load(folder / "resume" / "model_512_steps")
+    env = CarolusTurnsVecEnv(Rules(), 64, "random", seed=3, turns=Turns(8))
+    seen = env.reset()
+    for _ in range(10):
+        masks = env.action_masks()
+        ours = likeliest(MlpModel.load(final), seen, masks == 1)
+        assert (ours == theirs.predict(seen, action_masks=masks, deterministic=True)[0]).all()
+        seen, *_ = env.step(ours)
+
+
+def config_with(folder, **options):
+    about = read(folder, "config")
     about["config"].update(options)
     (folder / "config.json").write_text(json.dumps(about))
 
@@ -378,27 +406,23 @@ def change_config(folder, **options):
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        ("no folder", "no run to resume: there is no such folder"),
-        ("no checkpoint", "no readable checkpoint"),
-        ("cut arrays", "no readable checkpoint"),
-        ("foreign config", "no run to resume"),
-        ("unknown option", "unknown option 'trunk' of learner ppo"),
-        ("another network", "does not fit these options (ValueError: weights/rows must be"),
+        (shutil.rmtree, "no run to resume: there is no such folder"),
+        (lambda folder: shutil.rmtree(folder / "resume"), "no readable checkpoint"),
+        (lambda folder: os.truncate(folder / "resume/arrays.npz", 1000), "no readable checkpoint"),
+        (
+            lambda folder: (folder / "config.json").write_text('{"config": {"hats": 3}}'),
+            "no run to resume",
+        ),
+        (lambda folder: config_with(folder, trunk=64), "unknown option 'trunk' of learner ppo"),
+        (
+            lambda folder: config_with(folder, width=24),
+            "does not fit these options (ValueError: weights/rows must be",
+        ),
     ],
 )
 def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
     folder = run_of("ppo")
-    arrays = folder / "resume" / "arrays.npz"
-    if damage == "no folder":
-        shutil.rmtree(folder)
-    elif damage == "no checkpoint":
-        shutil.rmtree(folder / "resume")
-    elif damage == "cut arrays":
-        arrays.write_bytes(arrays.read_bytes()[:1000])
-    elif damage == "foreign config":
-        (folder / "config.json").write_text('{"config": {"hats": 3}}')
-    else:
-        change_config(folder, **({"trunk": 64} if damage == "unknown option" else {"width": 24}))
+    damage(folder)
     assert train.main(["--resume", str(folder)]) == 2
     error = capsys.readouterr().err
     assert text in error and str(folder) in error
@@ -408,8 +432,8 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(tmp_path, m
     folder, whole, last = tmp_path / "r", np.savez, []
 
     def full_once(*given, **arrays):
-        numbers = folder / "resume" / "numbers.json"
-        last.append(json.loads(numbers.read_text())["done"] if numbers.exists() else None)
+        written = (folder / "resume" / "numbers.json").exists()
+        last.append(read(folder / "resume", "numbers")["done"] if written else None)
         if len(last) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
         whole(*given, **arrays)
@@ -432,9 +456,6 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
     assert train.main(words("ppo", tmp_path)) == 2
     assert "exists already" in capsys.readouterr().err
     assert (tmp_path / "r" / "mine.txt").read_text() == "mine"
-
-
-# ------------------------------------------------------------------------------------ options
 
 
 @pytest.mark.parametrize(
@@ -466,16 +487,14 @@ def test_a_wrong_option_is_reported_before_anything_starts(
     tmp_path, capsys, learners, options, text
 ):
     for learner in learners.split():
-        needs_packages(learner)
         assert train.main(words(learner, tmp_path, *options.split())) == 2
         error = capsys.readouterr().err
         assert error.startswith("train: ") and re.search(text, error), learner
         assert not list(tmp_path.rglob("*.json"))
 
 
-@by_self_play
-def test_the_rate_stays_and_then_falls_geometrically(learner):
-    config = config_of(learner, learning_rate=0.1, flat=0.5, learning_rate_end=0.001)
+def test_the_rate_stays_and_then_falls_geometrically():
+    config = config_of("value", learning_rate=0.1, flat=0.5, learning_rate_end=0.001)
     rates = [config.rate_at(share) for share in (0, 0.5, 0.75, 1, 2)]
     assert rates == pytest.approx([0.1, 0.1, 0.01, 0.001, 0.001])
 
@@ -486,16 +505,14 @@ def test_a_learner_has_defaults_and_help_shows_every_option(tmp_path, capsys, le
     job = train.read_job(["--learner", learner, "--runs", str(tmp_path), "--name", "a"])
     kind = LEARNERS[learner].config_type()
     assert dataclasses.replace(job.config, runs="runs", name=None) == kind()
-    assert (kind.learner_name, job.folder, job.resumed) == (learner, tmp_path / "a", False)
+    assert (job.folder, job.resumed) == (tmp_path / "a", False)
     with pytest.raises(SystemExit) as stopped:
         train.main(["--learner", learner, "--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    own = [field.name for field in dataclasses.fields(kind)]
-    for name in [*OPTIONS, "learner", *(name for name in own if name != "rules")]:
-        name = name.replace("_", "-")
+    own = {field.name for field in dataclasses.fields(kind)} - {"rules"}
+    for name in (name.replace("_", "-") for name in (*OPTIONS, *own)):
         assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
-    assert "\n$ python train.py --resume runs/four" in shown
     assert f"(default: {learner})" in shown
 
 
@@ -513,23 +530,6 @@ def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, 
     assert str(path) in job.command
 
 
-@pytest.mark.parametrize("form", ["--resume {}", "--resume={}"])
-def test_a_run_is_resumed_with_its_own_learner_and_options(tmp_path, form, capsys):
-    config = {"learner": "value", "players": 3, "seed": 9, "eval_bots": ["random", "greedy"]}
-    about = {"commit": None, "config": config, "command": "python train.py --seed 9"}
-    (tmp_path / "config.json").write_text(json.dumps(about))
-    given = form.format(tmp_path).split()
-    job = train.read_job(given)
-    assert job.config == TdConfig(rules=Rules(3), seed=9, eval_bots=("random", "greedy"))
-    assert (job.folder, job.resumed, job.command) == (tmp_path, True, "python train.py --seed 9")
-    longer = train.read_job([*given, "--minutes", "2"])
-    assert (longer.config.games, longer.config.minutes) == (TdConfig().games, 2)
-    assert longer.command.startswith("python train.py --seed 9; python train.py --resume")
-    for option in ("--learner ppo", "--config agents/ppo_2p.toml"):
-        assert train.main([*given, *option.split()]) == 2
-        assert f"leave out {option.split()[0]}" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("given", "content", "named"),
     [
@@ -544,6 +544,8 @@ def test_a_run_is_resumed_with_its_own_learner_and_options(tmp_path, form, capsy
         ("--resume FILE.no", "", "train: FILE.no: "),
         ("--config", "", "--config"),
         ("--resume", "", "--resume"),
+        ("--resume=FOLDER --learner ppo", "", "leave out --learner"),
+        ("--resume FOLDER --config FILE", "", "leave out --config"),
         ("--resume FOLDER --width 3", "", "--width, 3"),
         ("--resume FOLDER --games 3", "", "--games, 3"),
         ("--hats 3", "", "--hats, 3"),
@@ -576,12 +578,7 @@ def test_the_recipes_of_the_shipped_agents_are_valid(path):
     assert f"{config.players}p" in path.stem
 
 
-# ------------------------------------------------------------------------------------ placing
-
-
-@pytest.mark.parametrize(
-    "players", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("players", [slow(2), 3, slow(4)])
 def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     agent = make("planner:errors=0.3")
     result = evaluate(agent, Rules(players), 30, near=None)
@@ -594,73 +591,57 @@ def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     assert again == evaluate(agent, Rules(players), 30, near=result.elo)
 
 
-@pytest.mark.parametrize(
-    "spec", ["random", "planner:errors=0.4", pytest.param("value:2p", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", slow("value:2p")])
 def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spec):
     rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
-    place = rungs.index(spec)
     for near in (None, ladder.rungs(2)[-1].elo, ladder.rungs(2)[0].elo):
         result = evaluate(make(spec), Rules(2), 12, near=near)
-        assert all(abs(rungs.index(met) - place) <= 3 for met in result.rungs)
+        assert all(abs(rungs.index(met) - rungs.index(spec)) <= 3 for met in result.rungs)
 
 
-def test_other_agents_are_met_besides_the_rungs():
-    agent = make("planner:errors=0.3")
-    result = evaluate(agent, Rules(2), 4, near=None, others=("greedy", "random"))
+def test_other_agents_are_met_besides_the_rungs_and_leave_the_rating_alone():
+    result, alone = (
+        evaluate(make("planner:errors=0.3"), Rules(2), 4, near=None, others=others)
+        for others in (("greedy", "random"), ())
+    )
     assert {"greedy", "random", *result.rungs} == set(result.results)
-    alone = evaluate(agent, Rules(2), 4, near=None)
     assert (result.elo, result.rungs) == (alone.elo, alone.rungs)
-
-
-# ------------------------------------------------------------------------------------ the commit
 
 
 def repository(folder, *tracked):
     """A git repository that tracks some of its files."""
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "add", "--", *tracked], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
-    done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    for step in (["init", "-q"], ["add", "--", *tracked], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *step], check=True)
+    return subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
 
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def package(root):
-    """A copy of the file that is looked for, in a folder that the package is installed in."""
-    shutil.copytree("carolus_env/learners", root / "carolus_env" / "learners")
-    return root / "carolus_env" / "learners" / "provenance.py"
-
-
-@needs_git
-def test_the_commit_is_that_of_the_checkout_and_marked_when_files_differ(tmp_path):
-    file = package(tmp_path)
-    head = repository(tmp_path, "carolus_env")
-    assert commit_of(tmp_path) == head
-    file.write_text("")
-    assert commit_of(tmp_path) == head + "+"
-
-
 @needs_git
 @pytest.mark.parametrize(
-    ("place", "tracked"),
-    [(".", False), (".venv/lib/python3.11/site-packages", False), ("vendored", True)],
+    ("place", "tracked", "known"),
+    [
+        (".", ["carolus_env"], True),
+        (".", [], False),
+        (".venv/lib/python3.11/site-packages", [], False),
+        ("vendored", ["vendored"], False),
+    ],
 )
-def test_an_installed_package_has_no_commit_inside_another_repository(tmp_path, place, tracked):
-    package(tmp_path / place)
+def test_a_commit_is_that_of_the_packages_own_checkout(
+    tmp_path, monkeypatch, place, tracked, known
+):
+    root = tmp_path / place
+    shutil.copytree("carolus_env/learners", root / "carolus_env" / "learners")
+    assert commit_of(root) is None, "there is no repository yet"
     (tmp_path / "mine.py").write_text("")
-    repository(tmp_path, "mine.py", *([place] if tracked else []))
-    assert commit_of(tmp_path / place) is None
-
-
-def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
-    package(tmp_path)
-    assert commit_of(tmp_path) is None
+    head = repository(tmp_path, "mine.py", *tracked)
+    assert commit_of(root) == (head if known else None)
+    (root / "carolus_env" / "learners" / "provenance.py").write_text("")
+    assert commit_of(root) == (f"{head}+" if known else None), "files differ"
     monkeypatch.setenv("PATH", "")
-    assert commit_of(Path.cwd()) is None
+    assert commit_of(root) is None, "without git"
 
 
 @needs_git
@@ -669,3 +650,61 @@ def test_this_code_has_the_commit_of_its_checkout():
     if result.returncode:
         pytest.skip("no checkout")
     assert (commit() or "").removesuffix("+") == result.stdout.strip()
+
+
+MANY_CHECKPOINTS = {
+    "ppo": "--steps 12800 --checkpoint-every 256 --eval-every 6400 --curve-every 2560",
+    "value": "--games 600 --checkpoint-every 24 --eval-every 300 --curve-every 250",
+}
+KILLED_AT = {"ppo": 2000, "value": 100}
+"""Decisions or games in a checkpoint, after which a run is killed."""
+
+
+def begun(*options):
+    """Start the run in a process of its own."""
+    command = [sys.executable, "train.py", *map(str, options)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, **pipes, text=True)
+
+
+def wait_for_checkpoint(process, learner, folder):
+    """Return when the run is under way and can be resumed."""
+    while process.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.002)
+        with contextlib.suppress(OSError, ValueError):
+            if read(folder / "resume", "numbers")["done"] >= KILLED_AT[learner]:
+                return
+    pytest.fail(f"it ended too early: {process.communicate()[1]}")
+
+
+def workers_of(process):
+    """Return the worker processes of a run."""
+    listed = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(process.pid)]
+    lines = subprocess.check_output(listed, text=True).splitlines()
+    return [int(line.split()[0]) for line in lines if "spawn_main" in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["ppo", "value"])
+@pytest.mark.parametrize("killed", ["run", "worker"])
+def test_a_killed_run_continues_bit_by_bit(learner, killed, tmp_path):
+    options = words(learner, tmp_path, *f"{MANY_CHECKPOINTS[learner]} --name".split())
+    assert begun(*options, "undisturbed").wait() == 0, "by threads"
+    more = ["--backend", "processes"] if killed == "worker" else []
+    process, folder = begun(*options, "killed", *more), tmp_path / "killed"
+    wait_for_checkpoint(process, learner, folder)
+    result = workers_of(process) if more else [process.pid]
+    assert len(result) == len(more) or not more
+    os.kill(result[0], signal.SIGKILL)
+    said = process.communicate()[1]
+    assert process.returncode == (1 if more else -signal.SIGKILL)
+    assert "exit code -9" in said or not more
+    assert not (folder / "final.json").exists()
+    assert begun("--resume", folder).wait() == 0
+    for name in ("final.safetensors", "best.safetensors", "result.json"):
+        assert (tmp_path / "undisturbed" / name).read_bytes() == (folder / name).read_bytes(), name
+    curves = [read(tmp_path / run, "curve") for run in ("undisturbed", "killed")]
+    for point in (point for curve in curves for points in curve.values() for point in points):
+        del point["seconds"], point["cpu_seconds"]
+    assert curves[0] == curves[1]

@@ -17,9 +17,9 @@ from safetensors.numpy import save as tensor_bytes
 import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
+from carolus_env.envs.gym import CarolusVectorEnv
+from carolus_env.integrations import sb3
 from carolus_env.networks import files
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def small(players=2, seed=0, policy=True) -> NetworkModel:
@@ -33,9 +33,14 @@ def saved(tmp_path):
     return tmp_path / "p"
 
 
+KEYS = ("about", "format", "hidden", "players", "policy", "sha256", "version", "width")
+MISSING = object()
+
+
 def rewrite(path, **changes):
     about = json.loads(path.with_suffix(".json").read_text())
-    about.update(changes)
+    assert sorted(about) == list(KEYS)
+    about = {key: value for key, value in (about | changes).items() if value is not MISSING}
     path.with_suffix(".json").write_text(json.dumps(about))
 
 
@@ -43,17 +48,6 @@ def forge(path, data):
     """Put other bytes in the place of the weights, with their digest, as a forger would."""
     path.with_suffix(".safetensors").write_bytes(data)
     rewrite(path, sha256=hashlib.sha256(data).hexdigest())
-
-
-def decisions(players=2, n=64, seed=3, steps=12):
-    """Games some random decisions on, in different phases."""
-    states, streams = ce.new_games(ce.Rules(players=players), n, seed=seed), ce.new_streams(seed, n)
-    for step in range(steps):
-        rows = np.arange(n)[np.arange(n) % steps >= step]
-        own = streams[rows]
-        ce.step(states, ce.random_actions(states[rows], own), rows=rows)
-        streams[rows] = own
-    return states
 
 
 def test_what_was_saved_is_read_back(saved):
@@ -65,8 +59,8 @@ def test_what_was_saved_is_read_back(saved):
             np.testing.assert_array_equal(again.weights[key], value)
     assert sorted(p.name for p in saved.parent.iterdir()) == ["p.json", "p.safetensors"]
     small().save(saved.with_name("v1.5"))
-    assert saved.with_name("v1.5.json").exists()
     assert NetworkModel.load(saved.with_name("v1.5")).size == small().size
+    assert isinstance(bots.make(f"value:{saved}"), ValueBot), "a policy head is left aside"
 
 
 @pytest.mark.parametrize(
@@ -78,10 +72,7 @@ def test_what_was_saved_is_read_back(saved):
         ({"players": 5}, "players must be from 2 to 4, got 5"),
         ({"players": [[["x" * 10**5] * 5]]}, "players must be a whole number, got "),
         ({"format": "y" * 10**5}, "format must be 'carolus-network', got "),
-        (
-            {"players": 3},
-            r"p\.safetensors: the weights do not fit Size\(players=3, .* must be float32",
-        ),
+        ({"players": 3}, r"p\.safetensors: .* Size\(players=3, .* must be float32"),
         ({"policy": False}, r"out must be float32 .*; sharpness must be float32 \(0,\), got"),
         ({"policy": 1}, "policy must be true or false, got 1"),
         ({"width": 24}, r"bias must be float32 \(24,\), got float32 \(16,\)"),
@@ -92,6 +83,7 @@ def test_what_was_saved_is_read_back(saved):
         ({"about": []}, r"about must be an object, got \[\]"),
         ({"sha256": None}, "sha256 must be a string, got None"),
         ({"sha256": "0" * 64}, "sha256 must be '0000.*, got [0-9a-f]{64}"),
+        *(({key: MISSING}, rf"p\.json: {key} is missing") for key in KEYS),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
@@ -99,15 +91,6 @@ def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
     with pytest.raises(ModelError, match=text) as caught:
         NetworkModel.load(saved)
     assert str(saved) in str(caught.value) and len(str(caught.value)) < 500
-
-
-def test_a_json_without_a_key_is_refused(saved):
-    whole = json.loads(saved.with_suffix(".json").read_text())
-    for key in whole:
-        rest = {k: v for k, v in whole.items() if k != key}
-        saved.with_suffix(".json").write_text(json.dumps(rest))
-        with pytest.raises(ModelError, match=rf"p\.json: {key} is missing"):
-            NetworkModel.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -167,64 +150,30 @@ def test_weights_other_than_the_networks_are_listed(saved):
     forge(saved, tensor_bytes(tensors))
     with pytest.raises(ModelError) as caught:
         NetworkModel.load(saved)
-    for text in (
-        "sharpness is missing",
-        "'extra' is unknown",
-        "bias must be float32 (16,), got float64 (16,)",
-        "hidden must be float32 (",
-        "out_bias holds NaN or infinity",
-    ):
+    wrong = "bias must be float32 (16,), got float64 (16,)", "hidden must be float32 ("
+    for text in (*wrong, "sharpness is missing", "'extra' is unknown", "out_bias holds NaN"):
         assert text in str(caught.value)
-
-
-def test_a_model_is_not_made_of_other_weights():
-    weights = dict(small().weights)
-    weights["bias"] = np.full(16, np.inf, np.float32)
-    with pytest.raises(ModelError, match="bias holds NaN or infinity"):
-        NetworkModel(small().size, weights)
+    with pytest.raises(ModelError, match="out_bias holds NaN or infinity"):
+        NetworkModel(small().size, {**small().weights, "out_bias": tensors["out_bias"]})
     with pytest.raises(ModelError, match=f"and {len(small().size.shapes()) - 6} more"):
         NetworkModel(small().size, {})
 
 
-def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST", 100)
-    with pytest.raises(ModelError, match=r"p\.safetensors: not a model: longer than 100 bytes"):
-        NetworkModel.load(saved)
-    with pytest.raises(ModelError, match="allowed are 100"):
-        small().save(saved)
-
-
-@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
-def test_a_missing_file_is_named(saved, suffix):
-    path = saved.with_suffix(suffix)
-    path.unlink()
-    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: No such file"):
-        NetworkModel.load(saved)
-    path.mkdir()
-    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: not a regular file"):
-        NetworkModel.load(saved)
-
-
-@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "value:discs=now", "search:sims=3"])
-def test_decisions_do_not_depend_on_the_batch(spec):
-    """Nor on who else is in it: numbers of players may be mixed."""
-    states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
-    states = states[np.random.default_rng(1).permutation(60)]
-    together = bots.make(spec).act(states, ce.new_streams(9, 60))
-    agent = bots.make(spec)
-    one_by_one = [
-        int(agent.act(states[i : i + 1].copy(), ce.new_streams(9 + i, 1))[0]) for i in range(60)
-    ]
-    assert together.tolist() == one_by_one
-    assert ce.engine.are_legal(states, together).all()
-
-
-def test_spec_strings_make_the_agents(saved):
-    agent = bots.make(f"ppo:{saved},temperature=0.5")
-    assert isinstance(agent, PpoBot)
-    assert agent.options.temperature == 0.5
-    assert agent.name == f"ppo:{saved},temperature=0.5"
-    assert isinstance(bots.make(f"value:{saved}"), ValueBot), "a policy head is left aside"
+def test_a_file_that_is_too_long_or_missing_or_a_folder_is_refused(saved, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "LARGEST", 100)
+        with pytest.raises(ModelError, match=r"p\.safetensors: not a model: longer than 100 bytes"):
+            NetworkModel.load(saved)
+        with pytest.raises(ModelError, match="allowed are 100"):
+            small().save(saved)
+    for suffix in (".safetensors", ".json"):  # which is read first
+        path = saved.with_suffix(suffix)
+        path.unlink()
+        with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: No such file"):
+            NetworkModel.load(saved)
+        path.mkdir()
+        with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: not a regular file"):
+            NetworkModel.load(saved)
 
 
 def test_a_policy_needs_a_policy_head(tmp_path):
@@ -235,51 +184,62 @@ def test_a_policy_needs_a_policy_head(tmp_path):
         PpoBot(small(policy=False))
 
 
-@every_number
-@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:sims=3"])
-def test_the_models_of_the_package_play(spec, players):
-    agents = bots.make(spec.format(players)), bots.make("greedy")
-    assert evaluation.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ("ppo:{},sims=3", "agent 'ppo': has no option 'sims=3'; options are .*temperature: a num"),
-        ("ppo:sims=3", "agent 'ppo': has no option 'sims=3'"),
-        ("ppo:{},temperature=hot", "option temperature must be a number from 0 to 100, got 'hot'"),
-        ("ppo:{},candidates=3", "option candidates must be a whole number from 5 to 4,096, got 3"),
-        ("ppo:{},temperature=-1", "option temperature must be a number from 0 to 100, got -1.0"),
-        ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
-        ("ppo:5p", r"^5p\.json: cannot be read"),
-        ("search:2p,sims=0", "agent 'search': option sims must be a whole number from 1 to"),
-        ("search:2p,depth=3", "agent 'search': has no option 'depth=3'"),
-    ],
-)
-def test_a_wrong_spec_is_refused(saved, spec, text):
-    with pytest.raises(ValueError, match=text):
-        bots.make(spec.format(saved))
-
-
 @pytest.mark.parametrize("spec", ["ppo:2p", "ppo:{}", "value:{}", "search:{}", "search:{},sims=9"])
 def test_games_of_another_number_of_players_are_refused(saved, spec):
     agent = bots.make(spec := spec.format(saved))
     text = f"agent '{re.escape(spec)}': has a model for 2 players, not for 3"
     with pytest.raises(ValueError, match=text):
-        agent.act(decisions(3), ce.new_streams(0, 64))
+        agent.act(ce.new_games(ce.Rules(3), 4, seed=1), ce.new_streams(0, 4))
 
 
 @pytest.mark.parametrize(("bot", "kind"), [("ppo", "ppo"), ("value", "value"), ("search", "value")])
-def test_a_missing_model_of_the_package_is_named(monkeypatch, tmp_path, bot, kind):
+def test_a_model_of_the_package_is_for_its_number_of_players_and_named_if_missing(
+    monkeypatch, tmp_path, bot, kind
+):
+    for name in models.NAMES:
+        size = models.find(kind, name).size
+        assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
     monkeypatch.setattr(models, "FOLDER", tmp_path)
     with pytest.raises(ModelError, match=rf"{kind}_2p\.json: cannot be read: No such file"):
         bots.make(f"{bot}:2p")
     with pytest.raises(ModelError, match=rf"{kind}_3p\.json: cannot be read"):
-        bots.make(bot).act(decisions(3), ce.new_streams(0, 64))
+        bots.make(bot).act(ce.new_games(ce.Rules(3), 4, seed=1), ce.new_streams(0, 4))
 
 
-@pytest.mark.parametrize("kind", ["ppo", "value"])
-def test_models_of_the_package_are_for_their_number_of_players(kind):
-    for name in models.NAMES:
-        size = models.find(kind, name).size
-        assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
+def sb3_model(candidates=6, players=2, seed=1):
+    size = sb3.Size(players, candidates, width=8, layers=2)
+    random = np.random.default_rng(seed)
+    weights = {
+        name: random.normal(size=shape).astype(np.float32) for name, shape in size.shapes().items()
+    }
+    return sb3.MlpModel(size, weights, {"seed": seed})
+
+
+@pytest.mark.parametrize("candidates", [0, 6])
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_model_of_sb3_plays_in_the_arena_and_as_an_opponent(tmp_path, players, candidates):
+    sb3_model(candidates, players).save(tmp_path / "mine")
+    spec = f"sb3:{tmp_path}/mine"
+    assert evaluation.play_pairing((spec, "random"), ce.Rules(players), 12, seed=1).games >= 12
+    envs = CarolusVectorEnv(4, players, spec)
+    envs.reset(seed=1)
+    envs.step(envs.action_masks().argmax(axis=1))
+    with pytest.raises(bots.AgentError, match=f"plays games of {players} players"):
+        bots.make(spec).act_one(ce.new_games(ce.Rules(2 if players > 2 else 3), 1)[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"candidates_version": 0}, "candidates_version must be "),
+        ({"format": "carolus-network"}, "format must be 'carolus-sb3', got 'carolus-network'"),
+        ({"candidates": 4}, "candidates must be 0 or from 5 to "),
+        ({"layers": 3}, "do not fit .*action.weight|hidden.2.bias is missing"),
+    ],
+)
+def test_a_file_that_is_no_model_of_sb3_is_refused(tmp_path, change, text):
+    path = tmp_path / "mine.json"
+    sb3_model().save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ModelError, match=text):
+        bots.make(f"sb3:{path}")

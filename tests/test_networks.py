@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import plain_scores, positions, random_model
+from networks import evaluate_position, plain_scores, plain_values, positions, random_model
 from numpy import float32
 from strategies import ALL_KINDS, history, renamed
 
@@ -108,18 +108,25 @@ def test_reach_says_what_a_turn_can_win():
     """A paladin of an own clan in the reserve makes a tie a win, where the disc gets there."""
     states = engine.new_games(Rules(2), 1, seed=3)
     state = states[0]
-    state["phase"], state["round"], state["order"] = PLACE, 1, [0, 1, 0, 0]
-    state["discs_played"], state["player"], state["turn"] = [2, 3, 0, 0], 0, 0
-    state["placements_left"], state["control"] = 3, [0, NOBODY, NOBODY, NOBODY, NOBODY]
-    state["courts"], state["reserves"] = 0, 0
+    for name, value in {
+        "phase": PLACE,
+        "round": 1,
+        "order": [0, 1, 0, 0],
+        "discs_played": [2, 3, 0, 0],
+        "player": 0,
+        "turn": 0,
+        "placements_left": 3,
+        "control": [0, *[NOBODY] * 4],
+        "courts": 0,
+        "reserves": 0,
+        "region_paladins": 0,
+    }.items():
+        state[name] = value
     state["courts"][0, 0] = 1
     state["reserves"][0] = [1, 0, 0, 0, 6]
-    state["region_paladins"] = 0
-    rows = encode_all(states).rows[0]
-    reach = table_of(rows, 2, "reach")[::2]  # of the player to move
-    after = reach // tables.OWNERS % tables.AFTERS + tables.LOST
+    reach = table_of(encode_all(states).rows[0], 2, "reach")[::2]  # of the player to move
     # green: one to the court takes the clan, two more come to the region; red alone: one
-    np.testing.assert_array_equal(after, np.full(15, 2))
+    np.testing.assert_array_equal(reach // tables.OWNERS % tables.AFTERS + tables.LOST, [2] * 15)
     classes = reach // (tables.OWNERS * tables.AFTERS)
     np.testing.assert_array_equal(classes, [tables.NOW] * 2 + [tables.NOT] * 13)
 
@@ -134,13 +141,6 @@ def test_a_game_that_is_over_has_no_inputs():
         encode_all(mixed)
 
 
-@entry
-def _evaluate(states, net, by_updates):
-    if not by_updates:
-        forward.reset_accumulator(net)
-    forward.evaluate(states[0], net)
-
-
 @with_and_without_head
 @every_kind
 def test_the_kernels_are_the_network(rules, policy):
@@ -149,8 +149,8 @@ def test_the_kernels_are_the_network(rules, policy):
     scores, values = network.scores(weights, inputs), network.values(weights, inputs)
     net, updated = (Network.of(rules.players, Weights.of(weights)) for _ in range(2))
     for row in range(len(states)):
-        _evaluate(states[row : row + 1], net, False)
-        _evaluate(states[row : row + 1], updated, True)
+        evaluate_position(states[row : row + 1], net, False)
+        evaluate_position(states[row : row + 1], updated, True)
         for result in (net.activations, updated.activations):
             np.testing.assert_allclose(result.scores, scores[row], atol=1e-4)
             np.testing.assert_allclose(result.values, values[row], atol=2e-5)
@@ -162,17 +162,13 @@ def test_the_kernels_are_the_network(rules, policy):
 
 
 @with_and_without_head
-def test_values_belong_to_teams_and_that_of_the_end_is_the_result(policy):
-    weights, states = random_model(3, policy).weights, history(Rules(3), seed=5, games=6).ravel()
-    over = states["phase"] == OVER
-    result = forward.values(states, Weights.of(weights))
-    np.testing.assert_array_equal(result[over], engine.win_shares(states[over]))
-    going = states[~over]
-    own = going["team"][np.arange(len(going)), going["player"]].astype(int)
-    by_role = network.values(weights, encode_all(going))
-    for role in range(3):
-        values = result[~over][np.arange(len(going)), (own + role) % 3]
-        np.testing.assert_allclose(values, by_role[:, role], atol=2e-5)
+@every_number
+def test_values_belong_to_teams_and_that_of_the_end_is_the_result(players, policy):
+    weights, states = random_model(players, policy).weights, history(Rules(players), 5, 6).ravel()
+    over = np.flatnonzero(states["phase"] == OVER)[:5]
+    for some in (states[over], states[states["phase"] != OVER][::9].copy()):
+        wanted = plain_values(weights, some)
+        np.testing.assert_allclose(forward.values(some, Weights.of(weights)), wanted, atol=2e-5)
 
 
 def test_an_untrained_policy_follows_the_value():
@@ -198,80 +194,33 @@ def _add_gradients(net, deltas, hidden, gradients):
     backward.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))
 
 
-def gradients_of_some_positions(players, policy):
-    """Return weights, their gradients by the kernels, and the loss that these belong to.
-
-    The loss is the sum of the scores of some positions, each score times a number of its own. It
-    takes arrays of NumPy or tensors of PyTorch.
-    """
-    states, arrays = positions(Rules(players), most=12), random_model(players, policy).weights
-    net = Network.of(players, Weights.of(arrays))
-    gradients, deltas = Weights(*map(np.zeros_like, net.weights)), Deltas.new(net.activations)
-    hidden = np.zeros(net.weights.hidden.shape[:0:-1], np.float32)
-    inputs = encode_all(states)
-    factors = np.random.default_rng(1).normal(size=(len(states), TEAMS[players] + policy))
-    for row in range(len(states)):
-        _evaluate(states[row : row + 1], net, False)
-        deltas.scores[:] = factors[row]
-        _add_gradients(net, deltas, hidden, gradients)
-
-    def loss(weights):
-        total, as_given = 0.0, getattr(weights["bias"], "new_tensor", np.array)
-        for row, stage in enumerate(inputs.stages):
-            rows = inputs.rows[row][inputs.rows[row] >= 0].astype(np.int64)
-            scores = plain_scores(weights, rows, as_given(inputs.features[row]), stage)
-            total = total + (scores * as_given(factors[row])).sum()
-        return total
-
-    exact = {name: arrays[name].astype(np.float64) for name in Weights._fields}
-    return exact, gradients._asdict(), loss
-
-
 @with_and_without_head
 @every_number
 def test_gradients_are_those_of_pytorch(players, policy):
+    """The loss is the sum of the scores of some positions, each times a number of its own."""
     torch = pytest.importorskip("torch")
-    weights, gradients, loss = gradients_of_some_positions(players, policy)
-    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in weights.items()}
-    loss(leaves).backward()
+    states, weights = positions(Rules(players), most=12), random_model(players, policy).weights
+    net = Network.of(players, Weights.of(weights))
+    gradients, deltas = Weights(*map(np.zeros_like, net.weights)), Deltas.new(net.activations)
+    hidden = np.zeros(net.weights.hidden.shape[:0:-1], np.float32)
+    inputs, loss = encode_all(states), 0.0
+    factors = np.random.default_rng(1).normal(size=(len(states), TEAMS[players] + policy))
+    leaves = {
+        name: torch.tensor(weights[name].astype(np.float64), requires_grad=True)
+        for name in Weights._fields
+    }
+    for row, stage in enumerate(inputs.stages):
+        evaluate_position(states[row : row + 1], net, False)
+        deltas.scores[:] = factors[row]
+        _add_gradients(net, deltas, hidden, gradients)
+        rows = inputs.rows[row][inputs.rows[row] >= 0].astype(np.int64)
+        features = torch.tensor(inputs.features[row].astype(np.float64))
+        scores = plain_scores(leaves, rows, features, stage)
+        loss = loss + (scores * torch.tensor(factors[row])).sum()
+    loss.backward()
+    gradients = gradients._asdict()
     assert not gradients.pop("sharpness").any(), "it is no part of the scores"
     for name, gradient in gradients.items():
         expected = leaves[name].grad.numpy()
         np.testing.assert_allclose(gradient, expected, atol=1e-4 * np.abs(expected).max())
         assert gradient.any(), name
-
-
-@entry
-def _adagrad(weights, squares, factor, vector, rate):
-    backward.adagrad(weights, squares, factor, vector, rate)
-
-
-@entry
-def _adam(weights, means, squares, gradients, rate):
-    backward.adam(weights, means, squares, gradients, rate)
-
-
-def test_a_step_of_adagrad():
-    weights, squares = np.ones(3, np.float32), np.full(3, 0.5, np.float32)
-    vector = np.array([1, -2, 0], np.float32)
-    for _ in range(2):
-        _adagrad(weights, squares, float32(0.5), vector, float32(0.1))
-    roots = [np.sqrt(0.75), np.sqrt(1.0)], [np.sqrt(1.5), np.sqrt(2.5)]
-    np.testing.assert_allclose(squares, [1.0, 2.5, 0.5])
-    first = 1 - 0.1 * 0.5 * (1 / roots[0][0] + 1 / roots[0][1])
-    second = 1 + 0.1 * (1 / roots[1][0] + 1 / roots[1][1])
-    np.testing.assert_allclose(weights, [first, second, 1], rtol=1e-6)
-
-
-def test_steps_of_adam():
-    random = np.random.default_rng(1)
-    weights, means, squares = (np.full(5, begin, np.float32) for begin in (1, 0, 0))
-    mean, square, expected = np.zeros(5), np.zeros(5), np.ones(5)
-    for step in range(1, 6):
-        g = random.normal(size=5).astype(np.float32)
-        gradients = g.copy()
-        _adam(weights, means, squares, gradients, backward.adam_rate(0.01, step))
-        assert not gradients.any(), "they are used up"
-        mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g.astype(float) ** 2
-        expected -= 0.01 * (mean / (1 - 0.9**step)) / np.sqrt(square / (1 - 0.999**step))
-        np.testing.assert_allclose(weights, expected, atol=1e-5)

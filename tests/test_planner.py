@@ -14,6 +14,7 @@ from numpy import int64
 from positions import (
     BLACK,
     BLUE,
+    GREEN,
     NOBODY,
     PINK,
     RED,
@@ -31,7 +32,8 @@ from positions import (
 from strategies import history, rules, seeds
 from test_bots import middle_games
 
-from carolus_env import bots, engine
+from agents import fit_planner
+from carolus_env import bots, engine, evaluation
 from carolus_env.bots.planner import PlannerBot
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
@@ -59,33 +61,14 @@ def _list(states, width, weights, scratch, found, values):
     return plans.list_plans(states[0], width, weights, scratch, found, values)
 
 
-def listed(game, width, most=50_000):
-    """The plans of one game as lists of actions, and their values."""
-    weights = heuristic.all_weights()[int(game["players"][0])].copy()
-    result, values = np.zeros(most, np.int64), np.zeros(most)
-    width = plans.WIDTHS.index(width)
-    count = _list(game, width, weights, plans.PlanScratch.new(), result, values)
-    return [plans.actions_of(int(plan)) for plan in result[:count]], values[:count]
-
-
-def turns_of(players, phase, games=60):
-    states = middle_games(Rules(players), games)
-    return states[states["phase"] == phase]
-
-
-# ------------------------------------------------------------------------------------ evaluation
-
-
 def counted(state):
     """`FEATURES` by name and team, counted from the JSON of a position: another reading."""
     game = known(np.array([state]))
     rules = Rules.from_dict(game["rules"])
     seats, teams = range(rules.players), range(rules.teams)
     team = [rules.team(seat) for seat in seats]
-    courts, control = game["courts"], game["control"]
-    regions = game["regions"]
+    courts, control, regions = game["courts"], game["control"], game["regions"]
     result = {name: [0.0] * rules.teams for name in NAMES}
-
     on_regions = np.sum([region["paladins"] for region in regions], axis=0)
     for clan in range(5):
         holder = control[clan]
@@ -108,23 +91,17 @@ def counted(state):
 
     to_act = []
     if game["round"] > 0 and game["phase"] not in ("disc", "over"):
-        place = game["order"].index(game["player"])
         deferred = rules.crown_choice == "deferred" and game["phase"] == "crown"
         acting = game["phase"] in ("place", "move") or deferred
-        to_act = game["order"][place + (0 if acting else 1) :]
+        to_act = game["order"][game["order"].index(game["player"]) + (not acting) :]
     for seat in to_act:
         result["turns_left"][team[seat]] += 1
     for index, here in enumerate(regions):
         steps = index or len(regions)
-        powers = [
-            sum(
-                count
-                for clan, count in enumerate(here["paladins"])
-                if control[clan] != NOBODY and team[control[clan]] == t
-            )
-            + here["castles"] * (here["owner"] == t)
-            for t in teams
-        ]
+        powers = [here["castles"] * (here["owner"] == t) for t in teams]
+        for clan, count in enumerate(here["paladins"]):
+            if control[clan] != NOBODY:
+                powers[team[control[clan]]] += count
         margins = [powers[t] - max(powers[o] for o in teams if o != t) for t in teams]
         strongest = [t for t in teams if margins[t] > 0]
         heir = strongest[0] if strongest else here["owner"]
@@ -137,12 +114,10 @@ def counted(state):
         for t in teams:
             result["hold" if here["owner"] == t else "attack"][t] += np.clip(margins[t], -3, 3)
     for t in teams:
-        castles, to_win = game["castles"][t], CASTLES_TO_WIN[rules.players]
+        castles, to_win, gain = game["castles"][t], CASTLES_TO_WIN[rules.players], result["gain"][t]
         result["castles"][t] = castles
         result["castles_squared"][t] = castles**2 / to_win
-        result["last_blow"][t] = float(
-            result["gain"][t] > 0 and castles + result["gain"][t] >= to_win
-        )
+        result["last_blow"][t] = float(gain > 0 and castles + gain >= to_win)
     for seat in seats:
         result["highest"][team[seat]] += max(game["discs_in_hand"][seat], default=0)
         result["reserve"][team[seat]] += sum(game["reserves"][seat]) + game["crowns"][seat]
@@ -163,25 +138,19 @@ def test_features_are_what_a_plain_reading_counts(rules):
 
 @every_number
 def test_chances_sum_to_one_and_of_a_finished_game_say_who_won(players):
-    teams = Rules(players).teams
-    states = middle_games(Rules(players))
+    teams, states = Rules(players).teams, middle_games(Rules(players))
     chances = heuristic.chances(states)
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     assert (chances[:, :teams] > 0).all() and not chances[:, teams:].any()
     engine.forfeit(states)
-    chances = heuristic.chances(states)
-    losers = (engine.returns(states) < 0).any(axis=1)
-    parts = (engine.returns(states) * (teams - 1) + 1) / teams
-    for seat in range(players):
-        team = states["team"][:, seat]
-        won = chances[np.arange(len(states)), team]
-        np.testing.assert_allclose(won, parts[:, seat], atol=1e-12)
-    assert losers.all()
+    won = np.take_along_axis(heuristic.chances(states), states["team"][:, :players].astype(int), 1)
+    payoffs = engine.returns(states)
+    np.testing.assert_allclose(won, (payoffs * (teams - 1) + 1) / teams, atol=1e-12)
+    assert (payoffs < 0).any(axis=1).all()
 
 
-def test_weights_are_named_as_the_features(tmp_path, monkeypatch):
-    path = Path(heuristic.__file__).with_name("weights.json")
-    weights = json.loads(path.read_text())["weights"]
+def test_weights_of_other_names_than_the_features_are_refused(tmp_path, monkeypatch):
+    weights = json.loads(Path(heuristic.__file__).with_name("weights.json").read_text())["weights"]
     for players in (2, 3, 4):
         assert heuristic.all_weights()[players].tolist() == list(weights[str(players)].values())
     weights["3"]["luck"] = 1.0
@@ -189,9 +158,6 @@ def test_weights_are_named_as_the_features(tmp_path, monkeypatch):
     monkeypatch.setattr(heuristic, "__file__", str(tmp_path / "heuristic.py"))
     with pytest.raises(ValueError, match=r"weights.json: weights must be of .* got .*luck"):
         heuristic.all_weights.__wrapped__()
-
-
-# ------------------------------------------------------------------------------------ plans
 
 
 def positions_after_turns(game):
@@ -210,29 +176,26 @@ def positions_after_turns(game):
 
 @pytest.mark.parametrize("circle", ["wide", "narrow"])
 def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
+    parts, options = (), {"discs": [2, 1]}
     if circle == "narrow":  # five steps come round a circle of four
         parts = (region(WHITE, 6, red=6), region(), region(BLACK, 7, blue=7), region())
-        options = {"discs": [5, 4], "order": [1, 0], "round": 3, "spent": [1, 2]}
-    else:
-        parts, options = (), {"discs": [2, 1], "order": [1, 0]}
+        options = {"discs": [5, 4], "round": 3, "spent": [1, 2]}
     game = position(
         *parts,
         courts=[paladins(red=2), paladins(red=1, blue=2)],
         reserves=[paladins(red=1, blue=2), paladins(green=2)],
         phase="place",
         placements_left=2,
+        order=[1, 0],
         **options,
     )
-    wanted = positions_after_turns(game)
-    result, values = listed(game, "all")
-    reached = [after(game, actions).tobytes() for actions in result]
-    assert len(result) == len(set(map(tuple, result)))
+    listed, values, ends = check_listing(game, "all", heuristic.all_weights()[2].copy())
+    reached = [end.tobytes() for end in ends]
+    assert len(listed) == len(set(map(tuple, listed)))
     if circle == "wide":  # where regions merge, paladins of several may come together
         assert len(reached) == len(set(reached))
-    assert set(reached) == set(wanted)
-    assert values.tolist() == sorted(values, reverse=True)
-    worth = heuristic.chances(np.concatenate([after(game, actions) for actions in result]))[:, 0]
-    np.testing.assert_allclose(worth, 1 / (1 + np.exp(-values)))
+    assert set(reached) == set(positions_after_turns(game))
+    np.testing.assert_allclose(heuristic.chances(ends)[:, 0], 1 / (1 + np.exp(-values)))
 
 
 PLANS = plans.PlanScratch.new()  # one for all: nothing may be left over from another position
@@ -280,7 +243,7 @@ def plain_listing(game, width, weights):
 
 
 def check_listing(game, width, weights, most=7):
-    """Plans are listed as if each was played out, to the last bit; returns the positions after."""
+    """Plans are listed as if each was played out, to the last bit; returns `plain_listing`."""
     wanted, worth, ends = plain_listing(game, width, weights)
     for longest in (len(wanted), most):
         result, values = np.zeros(longest, np.int64), np.zeros(longest)
@@ -290,11 +253,7 @@ def check_listing(game, width, weights, most=7):
         assert count == min(len(wanted), longest)
         assert values[:count].tolist() == worth[:longest].tolist()
         assert [plans.actions_of(int(plan)) for plan in result[:count]] == wanted[:longest]
-    return ends
-
-
-def in_turns(states):
-    return states[np.isin(states["phase"], (PLACE, MOVE))]
+    return wanted, worth, ends
 
 
 @settings(max_examples=40, deadline=None)
@@ -304,23 +263,19 @@ def test_plans_are_listed_as_if_each_was_played_out(rules, seed, width, fitted):
     weights = heuristic.all_weights()[rules.players].copy()
     if not fitted:  # every feature counts, and rounding by as much as weights are large
         weights[:] = random.normal(size=len(weights)) * 10.0 ** random.integers(-6, 9)
-    turns = in_turns(history(rules, seed, games=2, limit=300).reshape(-1))
-    for game in turns[random.permutation(len(turns))[:4]]:
-        one = np.array([game])
+    states = history(rules, seed, games=2, limit=300).reshape(-1)
+    turns = states[np.isin(states["phase"], (PLACE, MOVE))]
+    for game in turns[random.permutation(len(turns))[:4]].reshape(-1, 1):
         if width == "all":  # to look at fewer
-            one["placements_left"] = np.minimum(one["placements_left"], 2)
-        check_listing(one, width, weights)
+            game["placements_left"] = np.minimum(game["placements_left"], 2)
+        check_listing(game, width, weights)
 
 
 @pytest.mark.parametrize(
     "rules",
     [
-        Rules(2),
-        Rules(3),
-        Rules(4),
-        Rules(4, partners="adjacent"),
+        *(Rules(2), Rules(3), Rules(4), Rules(4, partners="adjacent"), Rules(3, "deferred")),
         Rules(2, "deferred", paladins_per_clan=200),
-        Rules(3, "deferred"),
     ],
     ids=str,
 )
@@ -328,27 +283,23 @@ def test_plans_are_listed_exactly_where_regions_merge_and_games_end(rules):
     """The last turns of games between good players: there most plans change owners."""
     states, streams = engine.new_games(rules, 12, seed=1), new_streams(1, 12)
     bot, seen = bots.make("planner"), []
-    for _ in range(400):
-        rows = np.flatnonzero(~engine.is_over(states))
-        if not rows.size:
-            break
-        seen.append(states[rows].copy())
-        drawn = streams[rows]
-        engine.step(states, bot.act(states[rows], drawn), rows=rows)
-        streams[rows] = drawn
-    turns = in_turns(np.concatenate(seen))
-    turns = turns[turns["placements_left"] == rules.dice]
-    late = turns[np.argsort(turns["regions"], kind="stable")]
+    while len(states):
+        seen.append(states.copy())
+        engine.step(states, bot.act(states, streams))
+        going = ~engine.is_over(states)
+        states, streams = states[going].copy(), streams[going].copy()
+    turns = np.concatenate(seen)
+    turns = turns[np.isin(turns["phase"], (PLACE, MOVE)) & (turns["placements_left"] == rules.dice)]
+    late = turns[np.argsort(turns["regions"], kind="stable")].reshape(-1, 1)
     weights = heuristic.all_weights()[rules.players].copy()
-    merged, over, listed_plans = 0, 0, 0
-    for game in late[:: max(1, len(late) // 40)]:
-        ends = check_listing(np.array([game]), "stop", weights)
-        listed_plans += len(ends)
-        merged += (ends["regions"] < game["regions"]).sum()
-        over += engine.is_over(ends).sum()
     for game in late[:4]:
-        check_listing(np.array([game]), "one", weights)
-    assert listed_plans > 4000 and merged > 400 and over > 20
+        check_listing(game, "one", weights)
+    ends, merged = [], 0
+    for game in late[:: max(1, len(late) // 40)]:
+        ends.append(check_listing(game, "stop", weights)[2])
+        merged += (ends[-1]["regions"] < game["regions"]).sum()
+    ends = np.concatenate(ends)
+    assert len(ends) > 4000 and merged > 400 and engine.is_over(ends).sum() > 20
 
 
 @pytest.mark.parametrize("width", plans.WIDTHS)
@@ -368,7 +319,7 @@ def test_plans_are_listed_exactly_where_a_merged_region_may_go_to_another(width)
         discs=[2, 3],
         order=[0, 1],
     )
-    ends = check_listing(game, width, heuristic.all_weights()[2].copy())
+    *_, ends = check_listing(game, width, heuristic.all_weights()[2].copy())
     merged = ends[ends["regions"] < game["regions"][0]]
     blacks = heuristic.features(merged)[:, 1, NAMES.index("ahead_far")]
     assert len(np.unique(blacks)) > 1
@@ -400,15 +351,13 @@ def test_a_plan_is_its_actions(actions):
     assert plans.actions_of(plans.rest_of(packed)) == actions[1:]
 
 
-# ------------------------------------------------------------------------------------ the planner
-
-
 def decisions(game, bot="planner"):
-    """What the bot plays until its turn is over, as actions."""
-    bot, stream, made = bots.make(bot), new_streams(1, 1), []
-    game = game.copy()
-    player = game["player"][0]
-    while int(game["phase"][0]) in (PLACE, MOVE) and game["player"][0] == player:
+    """What the bot plays until its turn, or its disc or crown, is over; and the game after it."""
+    bot, stream, made, game = bots.make(bot), new_streams(1, 1), [], game.copy()
+    phase, player = game["phase"][0], game["player"][0]
+    while not made or (game["phase"][0] in (PLACE, MOVE) and phase in (PLACE, MOVE)):
+        if game["player"][0] != player:
+            break
         made.append(int(bot.act(game, stream)[0]))
         play(game, made[-1])
     return made, game
@@ -429,10 +378,12 @@ def test_the_counterattack_of_figure_6_is_found(bot):
     assert known(game)["control"][YELLOW] == WHITE
 
 
-def won_in_one(players=2, **options):
+@every_number
+@every_searcher
+def test_a_game_won_in_one_is_won(bot, players):
     """White has one castle less than wins; two steps on, the red paladins are enough with one."""
     to_win = CASTLES_TO_WIN[players]
-    return position(
+    game = position(
         region(WHITE, to_win - 1, blue=to_win - 1),
         region(BLACK, pink=1),
         region(red=1, yellow=1),
@@ -443,27 +394,20 @@ def won_in_one(players=2, **options):
         discs=[3, 4, 5, 2][:players],
         order=[0, 1, 2, 3][:players] if players < 4 else [3, 0, 1, 2],
         players=players,
-        **options,
     )
-
-
-@every_number
-@every_searcher
-def test_a_game_won_in_one_is_won(bot, players):
-    _, game = decisions(won_in_one(players), bot)
+    _, game = decisions(game, bot)
     assert engine.is_over(game)[0]
     assert engine.returns(game)[0, 0] == 1
 
 
-def defend_or_lose():
+@pytest.mark.parametrize("bot", ["planner:plans=one", *SEARCHERS[1:]])
+def test_the_only_defence_is_found(bot):
     """White has to go one step; then black, with nine castles, builds the tenth one step on.
 
     Unless white lays the red paladin there: two against two.
     """
-    return position(
-        region(WHITE, 4, red=4),
-        region(yellow=1),
-        region(red=1, blue=2),
+    game = position(
+        *(region(WHITE, 4, red=4), region(yellow=1), region(red=1, blue=2)),
         region(BLACK, 9, blue=7, pink=2, green=3, yellow=2),
         courts=[paladins(red=4), paladins(blue=4)],
         reserves=[paladins(red=1, pink=1, green=1), paladins(green=1)],
@@ -473,26 +417,20 @@ def defend_or_lose():
         round=3,
         spent=[4, 5],
     )
-
-
-@pytest.mark.parametrize("bot", ["planner:plans=one", *SEARCHERS[1:]])
-def test_the_only_defence_is_found(bot):
-    made, _ = decisions(defend_or_lose(), bot)
+    made, _ = decisions(game, bot)
     assert made == [region_action(RED, 2), move_action(1)]
-    for placed, lost in ((RED, False), (4, True)):
-        game = after(defend_or_lose(), [region_action(placed, 2), move_action(1)])
-        roll(game, BLUE, BLUE, BLUE)
-        play(game, court_action(4), move_action(1))
-        assert engine.is_over(game)[0] == lost
+    for placed, lost in ((RED, False), (GREEN, True)):
+        end = after(game, [region_action(placed, 2), move_action(1)])
+        roll(end, BLUE, BLUE, BLUE)
+        play(end, court_action(GREEN), move_action(1))
+        assert engine.is_over(end)[0] == lost
 
 
-def first_or_never():
+@every_searcher
+def test_the_disc_that_moves_first_is_played_where_all_depends_on_it(bot):
     """Whoever moves first joins the own regions, and with fewer than four the game ends."""
-    return position(
-        region(WHITE, 7, red=7),
-        region(red=2),
-        region(BLACK, 6, blue=6),
-        region(blue=2),
+    game = position(
+        *(region(WHITE, 7, red=7), region(red=2), region(BLACK, 6, blue=6), region(blue=2)),
         courts=[paladins(red=3), paladins(blue=3)],
         reserves=[paladins(green=1, pink=1, yellow=1), paladins(green=1, pink=1, yellow=1)],
         phase="disc",
@@ -501,14 +439,8 @@ def first_or_never():
         round=3,
         spent=[2, 4],
     )
-
-
-@every_searcher
-def test_the_disc_that_moves_first_is_played_where_all_depends_on_it(bot):
-    game = first_or_never()
-    hand = known(game)["discs_in_hand"]
-    assert hand == [[1, 3, 5], [1, 3, 5]]
-    assert int(bots.make(bot).act(game, new_streams(1, 1))[0]) == disc_action(1)
+    assert known(game)["discs_in_hand"] == [[1, 3, 5], [1, 3, 5]]
+    assert decisions(game, bot)[0] == [disc_action(1)]
 
 
 @every_searcher
@@ -524,37 +456,76 @@ def test_a_crown_becomes_the_clan_that_wins_control(bot):
         discs=[4, 3],
         order=[1, 0],
     )
-    assert int(bots.make(bot).act(game, new_streams(1, 1))[0]) == crown_action(RED)
+    assert decisions(game, bot)[0] == [crown_action(RED)]
 
 
 @every_number
 def test_the_planner_plays_the_plan_it_values_most(players):
-    weights = heuristic.all_weights()
-    for game in turns_of(players, PLACE)[:10]:
-        one = np.array([game])
-        _, values = listed(one, "stop")
-        _, end = decisions(one)
-        team = int(end["team"][0, int(one["player"][0])])
-        chance = heuristic.chances(end, weights.copy())[0, team]
+    states = middle_games(Rules(players), 60)
+    for game in states[states["phase"] == PLACE][:10].reshape(-1, 1):
+        _, values, _ = plain_listing(game, "stop", heuristic.all_weights()[players].copy())
+        _, end = decisions(game)
+        team = int(end["team"][0, int(game["player"][0])])
+        chance = heuristic.chances(end)[0, team]
         assert chance == pytest.approx(1 / (1 + np.exp(-values[0])), abs=1e-9)
 
 
 @every_number
 def test_planner_beats_greedy(players):
-    from carolus_env import evaluation
-
-    rules = Rules(players)
-    pair = [bots.make("planner"), bots.make("greedy")]
-    results = evaluation.play_games(evaluation.pairing_tables(rules, 60), pair, rules, seed=3)
-    assert evaluation.pairing_result(("planner", "greedy"), results).win_rate[0] > 0.9
+    pair = bots.make("planner"), bots.make("greedy")
+    result = evaluation.play_pairing(pair, Rules(players), 60, seed=3)
+    assert result.win_rate[0] > 0.9
 
 
 def test_a_planner_of_other_weights_plays_differently():
     states, castles = middle_games(Rules(2)), np.zeros((5, len(NAMES)))
     castles[:, NAMES.index("castles")] = 1
-    fitted, other = (
-        bot.act(states, new_streams(1, len(states)))
-        for bot in (PlannerBot(), PlannerBot(weights=castles))
-    )
+    planners, streams = (PlannerBot(), PlannerBot(weights=castles)), new_streams(1, len(states))
+    fitted, other = (bot.act(states, streams) for bot in planners)
     assert (fitted != other).mean() > 0.2
     assert {DISC, PLACE} <= set(states["phase"][fitted != other].tolist())
+
+
+@pytest.mark.parametrize("teams", [2, 3])
+def test_the_fit_recovers_the_weights_that_made_the_results(teams):
+    random = np.random.default_rng(teams)
+    weights = np.array([0.8, -0.5, 0.0, 0.2])
+    features = random.normal(size=(20_000, teams, 4)) * [1, 2, 1, 5]
+    scores = features @ weights
+    winners = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
+    shares = np.eye(teams)[winners]
+    result, loss = fit_planner.fit(
+        fit_planner.Positions(features.astype(np.float32), shares.astype(np.float32))
+    )
+    np.testing.assert_allclose(result, weights, atol=0.04)
+    assert 0 < loss < np.log(teams)
+
+
+def test_a_feature_that_is_equal_for_all_teams_has_no_weight():
+    features = np.ones((100, 2, 3), np.float32)
+    features[:, 0, 1] = 2
+    shares = np.tile(np.array([0.75, 0.25], np.float32), (100, 1))
+    result, _ = fit_planner.fit(fit_planner.Positions(features, shares))
+    np.testing.assert_allclose(result, [0, np.log(3), 0], atol=0.05)
+    assert result[0] == result[2] == 0
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_games_give_positions_and_their_winners(players):
+    rules, weights = Rules(players=players), heuristic.all_weights().copy()
+    features, shares = fit_planner.play(rules, [weights, weights], 1, range(4))
+    assert features.shape == (len(shares), rules.teams, len(heuristic.FEATURES))
+    assert shares.shape == (len(features), rules.teams)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert len(features) > 4 * players * 5
+    again, _ = fit_planner.play(rules, [weights, weights], 1, range(4))
+    assert again.tobytes() == features.tobytes()
+
+
+def test_the_script_prints_the_weights(capsys):
+    words = "--players 2 --games 4 --rounds 1 --match-games 2"
+    assert fit_planner.main(words.split()) == 0
+    printed = capsys.readouterr().out
+    assert "2 players, fit 1: " in printed
+    assert all(feature.name in printed for feature in heuristic.FEATURES)
+    assert "against greedy: " in printed

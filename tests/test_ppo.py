@@ -7,13 +7,20 @@ import pytest
 
 pytest.importorskip("rich")  # of the extra `train`
 
-from networks import good_positions, plain_scores, random_model, slope
+from networks import (
+    good_positions,
+    plain_choices,
+    plain_scores,
+    plain_values,
+    random_model,
+    slope,
+)
 
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
 from carolus_env.bots.ppo import Policy, evaluate_candidates
 from carolus_env.bots.value.ahead import COMPARED
-from carolus_env.engine.rules import DISC, MOVE, OVER, PLACE, TEAMS, Rules
+from carolus_env.engine.rules import DISC, OVER, TEAMS, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners import ppo
@@ -23,7 +30,7 @@ from carolus_env.networks import network
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, encode_all
 from carolus_env.networks.network import log_odds
-from carolus_env.planning.plans import actions_of, best_plans
+from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -53,38 +60,19 @@ def test_candidates_are_evaluated_as_the_plain_network_says(players):
     policy = Policy.of(players, Weights.of(weights), 0, 8)
     phases, ends = set(), 0
     for state in good_positions(players):
-        count = _evaluate(state.reshape(1).copy(), policy)
+        listed = plain_choices(state, 8)
+        assert _evaluate(state.reshape(1).copy(), policy) == len(listed)
         phases.add(int(state["phase"]))
-        team = int(state["team"][state["player"]])
-        if state["phase"] in (PLACE, MOVE):
-            listed = best_plans(state, 8)
-        else:
-            listed = [[a] for a in np.flatnonzero(engine.legal_masks(state.reshape(1))[0])]
-        assert count == len(listed)
-        for k, actions in enumerate(listed):
-            after = state.reshape(1).copy()
-            for action in actions:
-                engine.step(after, np.array([action]), roll=False)
-            if after[0]["phase"] == OVER:
-                residual, values = 0.0, shares_of(after)
-                ends += 1
-            else:
-                inputs = encode_all(after)
-                residual = network.scores(weights, inputs)[0, teams]
-                mover = int(after[0]["team"][after[0]["player"]])
-                values = np.roll(network.values(weights, inputs)[0], mover)
+        for k, (_, after) in enumerate(listed):
+            over = after[0]["phase"] == OVER
+            residual = 0.0 if over else network.scores(weights, encode_all(after))[0, teams]
+            [values] = plain_values(weights, after)
             np.testing.assert_allclose(policy.values[k, :teams], values, atol=2e-5)
-            odds = log_odds(np.float32(values[team]))
+            odds = log_odds(np.float32(values[state["team"][state["player"]]]))
             expected = residual + weights["sharpness"][0] * odds
             assert policy.logits[k] == pytest.approx(expected, abs=3e-4)
-    assert len(phases) == 4
-    assert ends > 0
-
-
-def shares_of(states):
-    """Each team's share of the win in one game."""
-    won, players, teams = engine.win_shares(states)[0], states["players"][0], states["teams"][0]
-    return np.array([won[:players][states[0]["team"][:players] == t].sum() for t in range(teams)])
+            ends += over
+    assert len(phases) == 4 and ends > 0
 
 
 @every_number
@@ -118,10 +106,8 @@ def test_looking_ahead_the_value_found_there_decides_on_discs(players):
     states = states[states["phase"] == DISC]
     value = ValueBot(model, ValueOptions(candidates=COMPARED[TEAMS[players]], plans="stop"))
     best = value.act(states, new_streams(1, len(states)))
-    turn, now = (
-        PpoBot(model, PpoOptions(discs=look)).opinion(states, new_streams(1, len(states)))
-        for look in ("turn", "now")
-    )
+    looks = (PpoBot(model, PpoOptions(discs=look)) for look in ("turn", "now"))
+    turn, now = (bot.opinion(states, new_streams(1, len(states))) for bot in looks)
     rows = np.arange(len(states))
     likeliest = turn.probabilities.max(axis=1)  # equal up to rounding for equal discs
     np.testing.assert_allclose(turn.probabilities[rows, best], likeliest, atol=1e-5)
@@ -156,10 +142,8 @@ def rollout_of(learner, own):
 
 @every_number
 def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(players):
-    learner, teams = (
-        small_learner(players, rollout=STEPS, gae_lambda=0.7, trace=0.4),
-        TEAMS[players],
-    )
+    learner = small_learner(players, rollout=STEPS, gae_lambda=0.7, trace=0.4)
+    teams = TEAMS[players]
     own = learner.own(0)
     before = own["states"].copy().view(STATE).reshape(-1)
     rollout, stats = rollout_of(learner, own)
@@ -178,7 +162,7 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
                 engine.step(state, np.array([action]))
             assert rollout.ends[d] == engine.is_over(state)[0]
             if rollout.ends[d]:
-                np.testing.assert_allclose(rollout.shares[d, :teams], shares_of(state))
+                np.testing.assert_allclose(rollout.shares[d, :teams], plain_values({}, state)[0])
                 state = engine.next_games(state)
         assert state.tobytes() == own["states"][g].tobytes()
         for team in range(teams):
@@ -198,15 +182,6 @@ def check_estimates(rollout, g, decisions, team, share, lam):
             assert rollout.targets[d, team] == pytest.approx(mixed, abs=1e-5)
         elif rollout.team[d] == team:
             assert rollout.advantages[d] == pytest.approx(mixed - after, abs=1e-5)
-
-
-def test_a_rollout_is_learnt_from_with_the_lambdas_of_the_config(monkeypatch):
-    given = []
-    estimate = ppo.estimate
-    monkeypatch.setattr(ppo, "estimate", lambda *all_: given.append(all_[1:]) or estimate(*all_))
-    learner = small_learner(gae_lambda=0.75, trace=0.25)
-    learner.learn(learner.own(0), Task(0, 1, 0.01), np.zeros(len(learner.stats)))
-    assert given == [(0.25, 0.75)]
 
 
 def present_odds(learner, rollout, decisions):
@@ -281,44 +256,43 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
     np.testing.assert_array_equal(batch.touched, touched)
 
 
-def test_a_batch_has_normalised_advantages():
-    learner = small_learner(entropy=0.5, value_weight=2.0, clip=0.3)
-    loss = learner._loss(np.array([1, 3], np.float32))
-    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0, 1.0), rel=1e-5)
-
-
-def test_a_step_is_adams_and_leaves_rows_alone_that_nothing_was_learnt_about():
+def test_steps_are_adams_and_leave_rows_alone_that_nothing_was_learnt_about():
     learner = small_learner()
     rollout, stats = rollout_of(learner, learner.own(0))
-    before = {name: array.copy() for name, array in learner.weights._asdict().items()}
-    loss, batch = (
-        learner._loss(rollout.advantages)._replace(share=np.float32(1 / 30)),
-        learner._batch,
-    )
-    ppo.add_gradients(np.arange(30), rollout, learner._policy, batch, loss, stats)
-    gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
-    assert 0 < touched.sum() < len(touched) / 2
-    learner._step(0.01)
-    assert learner.shared["steps"] == 1
-    for name, gradient in gradients._asdict().items():
-        mean, root = 0.1 * gradient, np.sqrt(0.001 * gradient.astype(float) ** 2)
-        rate = 0.01 * np.sqrt(1 - 0.999) / (1 - 0.9)
-        expected = before[name] - rate * mean / (root + 1e-6)
-        np.testing.assert_allclose(getattr(learner.weights, name), expected, atol=2e-6)
-        assert not getattr(batch.gradients, name).any()
-    np.testing.assert_array_equal(learner.weights.rows[~touched], before["rows"][~touched])
-    assert not batch.touched.any()
+    expected = {name: a.astype(float) for name, a in learner.weights._asdict().items()}
+    means, squares = ({name: np.zeros_like(a) for name, a in expected.items()} for _ in range(2))
+    first, batch, ever = learner.weights.rows.copy(), learner._batch, 0
+    loss = learner._loss(rollout.advantages)._replace(share=np.float32(1 / 30))
+    for step in range(1, 5):
+        chosen = np.arange(30 * step - 30, 30 * step)
+        ppo.add_gradients(chosen, rollout, learner._policy, batch, loss, stats)
+        gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
+        ever = ever | touched
+        learner._step(0.01)
+        for name, gradient in gradients._asdict().items():
+            at = touched if name == "rows" else ...
+            means[name][at] = (0.9 * means[name] + 0.1 * gradient)[at]
+            squares[name][at] = (0.999 * squares[name] + 0.001 * gradient.astype(float) ** 2)[at]
+            rate = 0.01 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+            expected[name][at] -= (rate * means[name] / (np.sqrt(squares[name]) + 1e-6))[at]
+            np.testing.assert_allclose(getattr(learner.weights, name), expected[name], atol=1e-5)
+            assert not getattr(batch.gradients, name).any(), "they are used up"
+        assert learner.shared["steps"] == step and not batch.touched.any()
+    assert 0 < ever.sum() < len(ever) / 2
+    np.testing.assert_array_equal(learner.weights.rows[~ever], first[~ever])
 
 
-def test_every_decision_of_a_rollout_is_learnt_from_once_an_epoch():
-    learner = small_learner(games=7, rollout=11, batch=10, epochs=3)
+def test_every_decision_of_a_rollout_is_learnt_from_once_an_epoch_by_the_config(monkeypatch):
+    given, estimate = [], ppo.estimate
+    monkeypatch.setattr(ppo, "estimate", lambda *all_: given.append(all_[1:]) or estimate(*all_))
+    config = {"games": 7, "rollout": 11, "batch": 10, "epochs": 3, "clip": 0.3, "entropy": 0.5}
+    learner = small_learner(**config, gae_lambda=0.75, trace=0.25, value_weight=2.0)
     stats = np.zeros(len(learner.stats))
     learner.learn(learner.own(0), Task(0, 1, 0.01), stats)
+    assert given == [(0.25, 0.75)]
     assert stats[learner.stats.index("decisions")] == 3 * 77
     assert learner.shared["steps"] == 3 * (77 // 10)
-
-
-def test_evaluations_play_with_the_candidates_of_the_config():
-    config = PpoConfig(width=16, hidden=4, candidates=7, plans="one")
-    options = PpoLearner.agent(config, policy_model(2)).options
-    assert options == PpoOptions(candidates=7, plans="one")
+    loss = learner._loss(np.array([1, 3], np.float32))  # advantages are normalised
+    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0, 1.0), rel=1e-5)
+    options = PpoLearner.agent(learner.config, policy_model(2)).options
+    assert options == PpoOptions(candidates=6, plans=learner.config.plans)

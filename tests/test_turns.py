@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import gymnasium
 import numpy as np
 import pytest
+from test_learner import go_on
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
-    CLANS,
     CROWN_CHOICE,
     DISC,
     DISCS,
@@ -51,12 +50,6 @@ def choose(games, random):
     return (random.random(games.n) * games.counts).astype(np.int64)
 
 
-def go_on(games, actions):
-    ended = games.step(actions)
-    games.restart(ended.rows)
-    return ended
-
-
 def seats_seen(state, player):
     """The seats as a player sees them: clockwise, a partner third."""
     n = int(state["players"])
@@ -70,41 +63,30 @@ def seats_seen(state, player):
 
 def plain_row(state, player, kind):
     """The row of a position after a candidate, from the record's fields."""
-    n, teams = int(state["players"]), int(state["teams"])
-    team_of = [int(team) for team in state["team"]]
-    team, seats = team_of[player], seats_seen(state, player)
-    over = state["phase"] == OVER
+    n, teams, regions = (int(state[name]) for name in ("players", "teams", "regions"))
+    team_of, seats = state["team"].astype(int), seats_seen(state, player)
+    team, over = team_of[player], state["phase"] == OVER
     share = engine.win_shares(state.reshape(1))[0, player] * (n // teams) if over else 0.0
     counted = features(state.reshape(1))[0]
     scales = np.array([feature.scale for feature in FEATURES])
     acting = set()
     if not over and state["round"] > 0 and state["phase"] != DISC:
-        now = state["phase"] in (PLACE, MOVE) or (
-            state["phase"] == CROWN_CHOICE and state["crown_deferred"]
-        )
+        deferred = state["phase"] == CROWN_CHOICE and state["crown_deferred"]
+        now = state["phase"] in (PLACE, MOVE) or deferred
         acting = {int(s) for s in state["order"][int(state["turn"]) + (0 if now else 1) : n]}
-    clans = {name: [] for name in ("held", "lead", "reserve", "threat", "out")}
-    regions = int(state["regions"])
-    for clan in range(CLANS):
-        holder = int(state["control"][clan])
-        held = 0 if holder == NOBODY else 1 if team_of[holder] == team else -1
-        others = [seat for seat in range(n) if seat != player]
-        clans["held"].append(held)
-        most = max(int(state["courts"][seat, clan]) for seat in others)
-        clans["lead"].append((int(state["courts"][player, clan]) - most) * 0.25)
-        clans["reserve"].append(int(state["reserves"][player, clan]) * 0.3)
-        foes = [int(state["reserves"][s, clan]) for s in others if team_of[s] != team]
-        clans["threat"].append(max(foes) * 0.3)
-        clans["out"].append(int(state["region_paladins"][clan, :regions].sum()) * 0.06)
+    others = [seat for seat in range(n) if seat != player]
+    foes = [seat for seat in others if team_of[seat] != team]
+    courts, reserves = state["courts"].astype(int), state["reserves"].astype(int)
+    paladins = state["region_paladins"][:, :regions].astype(int)
+    holders = [NOBODY if seat == NOBODY else team_of[seat] for seat in state["control"].tolist()]
     margins, castles = [0.0] * 8, [0.0] * 8
     for k in range(min(8, regions)):
         region = (int(state["emperor"]) + k + 1) % regions
         owner, size = int(state["region_owner"][region]), int(state["region_castles"][region])
         power = [size * (owner == one) for one in range(teams)]
-        for clan in range(CLANS):
-            holder = int(state["control"][clan])
+        for clan, holder in enumerate(holders):
             if holder != NOBODY:
-                power[team_of[holder]] += int(state["region_paladins"][clan, region])
+                power[holder] += paladins[clan, region]
         best = max(power[one] for one in range(teams) if one != team)
         margins[k] = (power[team] - best) * 0.2
         castles[k] = size * 0.25 * (1 if owner == team else -1)
@@ -123,7 +105,11 @@ def plain_row(state, player, kind):
         "crowns": [int(state["crowns"][seat]) * 0.3 for seat in seats],
         "regions": [regions / 15],
         "round": [int(state["round"]) * 0.05],
-        **clans,
+        "held": [0 if one == NOBODY else 1 if one == team else -1 for one in holders],
+        "lead": (courts[player] - courts[others].max(axis=0)) * 0.25,
+        "reserve": reserves[player] * 0.3,
+        "threat": reserves[foes].max(axis=0) * 0.3,
+        "out": paladins.sum(axis=1) * 0.06,
         "margin": margins,
         "castles": castles,
     }
@@ -176,26 +162,16 @@ def test_a_turns_candidates_are_the_planners_best_and_the_rest_is_counted(player
 
 
 def test_more_places_for_paladins_are_more_candidates():
-    result = []
+    most = []
     for plans in ("stop", "one", "all"):
         games = games_of(Rules(), n=64, turns=Turns(16, plans))
         go_on(games, np.zeros(64, np.int64))
-        result.append(games.counts + games.left_out)
-    stop, one, every = (counts[games.states["phase"] == PLACE].max() for counts in result)
-    assert stop < one < every
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"candidates": 4}, "candidates must be a whole number from 5 to 4,096, got 4"),
-        ({"candidates": "all"}, "candidates must be a whole number from 5 to 4,096, got 'all'"),
-        ({"plans": "two"}, "plans must be one of"),
-    ],
-)
-def test_impossible_options_are_refused(options, text):
-    with pytest.raises(ValueError, match=text):
-        Turns(**options)
+        most.append((games.counts + games.left_out)[games.states["phase"] == PLACE].max())
+    assert most[0] < most[1] < most[2]
+    for options in ({"candidates": 4}, {"candidates": "all"}, {"plans": "two"}):
+        [(name, value)] = options.items()
+        with pytest.raises(ValueError, match=f"{name} must be .*got {value!r}"):
+            Turns(**options)
 
 
 @every_rules
@@ -229,53 +205,25 @@ def test_an_index_of_no_candidate_forfeits_or_raises():
     games = games_of(Rules())
     before, actions = games.states.copy(), np.zeros(12, np.int64)
     actions[4] = games.counts[4]
-    with pytest.raises(
-        IllegalChoiceError, match="may choose candidates 0 to 4 in phase crown, got 5"
-    ):
+    with pytest.raises(IllegalChoiceError, match="0 to 4 in phase crown, got 5") as caught:
         games.step(actions)
     assert games.states.tobytes() == before.tobytes()
-    with pytest.raises(IllegalChoiceError) as caught:
-        games.step(actions)
     again = pickle.loads(pickle.dumps(caught.value))
     assert isinstance(again, IllegalChoiceError) and again.legal == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="actions must be 12 integers"):
         games.step(np.zeros(12))
 
 
-def test_restored_games_go_on_alike():
-    games, random = games_of(Rules(3)), np.random.default_rng(8)
-    for _ in range(10):
-        go_on(games, choose(games, random))
-    other = games_of(Rules(3), seed=99)
-    other.restore(games.numbers(), {k: v.copy() for k, v in games.arrays().items()})
-    for _ in range(10):
-        np.testing.assert_array_equal(games.rows, other.rows)
-        actions = choose(games, random)
-        go_on(games, actions)
-        go_on(other, actions)
-    assert games.states.tobytes() == other.states.tobytes()
-
-
 def test_infos_hold_the_actions_behind_the_candidates():
     envs = gymnasium.make_vec("CarolusMagnusTurns-v0", 8, opponents="greedy", candidates=6)
     seen, infos = envs.reset(seed=2)
     assert seen.shape == (8, 6, candidates.length(2))
-    random = np.random.default_rng(1)
     for _ in range(30):
-        masks = infos["action_mask"]
+        masks, firsts = infos["action_mask"], infos["choices"][:, :, 0]
         np.testing.assert_array_equal(masks, seen[:, :, 0])
-        firsts = infos["choices"][:, :, 0]
         np.testing.assert_array_equal(firsts >= 0, masks == 1)
         legal = engine.legal_masks(envs.unwrapped.games.states)
-        for g in range(8):
-            assert legal[g, firsts[g, masks[g] == 1]].all()
-        actions = np.array([random.choice(np.flatnonzero(m)) if m.any() else 0 for m in masks])
-        seen, _, _, _, infos = envs.step(actions)
-
-
-def test_stable_baselines3s_checker_only_finds_a_matrix_unusual():
-    sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "Your observation  has an unconventional shape")
-        sb3.check_env(CarolusTurnsEnv())
+        rows, columns = masks.nonzero()
+        last = np.where(masks.any(axis=1), 5 - masks[:, ::-1].argmax(axis=1), 0)
+        assert legal[rows, firsts[rows, columns]].all()
+        seen, _, _, _, infos = envs.step(last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import positions, random_model
+from networks import plain_choices, positions, random_model
 from strategies import ALL_KINDS
 
 from carolus_env import bots, engine
@@ -19,7 +19,8 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.networks.forward import MOST_UPDATES, Network, Weights, values
 from carolus_env.planning.choices import list_choices
 from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import STOP, actions_of, best_plans
+from carolus_env.planning.plans import STOP, actions_of
+from carolus_env.system.compiler import entry
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -35,33 +36,10 @@ def bot_of(rules, **options):
     return ValueBot(random_model(rules.players), ValueOptions(**options))
 
 
-def value_after(state, actions, weights):
-    """Each team's share of the win after actions, before the dice."""
-    after = single(state)
-    for action in actions:
-        engine.step(after, np.array([action]), roll=False)
-    return values(after, weights)[0]
-
-
-def best_now(state, weights, candidates, plans="stop"):
-    """The best choice by plain Python: its actions, and the value after it."""
-    return max(valued(state, weights, candidates, plans), key=lambda one: one[1][mover(state)])
-
-
 def valued(state, weights, candidates, plans="stop"):
-    """Every choice by plain Python: its actions, and the value after it."""
-    if state["phase"] in (PLACE, MOVE):
-        choices = best_plans(state, candidates, plans)
-    else:
-        choices = [[int(action)] for action in engine.legal_actions(state)]
-    return [(choice, value_after(state, choice, weights)) for choice in choices]
-
-
-def equally_good(state, weights, candidates, plans="stop"):
-    """The choices that are as good as the best one, but for rounding."""
-    team, result = mover(state), valued(state, weights, candidates, plans)
-    best = max(value[team] for _, value in result)
-    return [choice for choice, value in result if value[team] > best - 1e-5]
+    """Every choice by plain Python: its actions, the position after it, each team's value there."""
+    listed = plain_choices(state, candidates, plans)
+    return [(actions, after, values(after, weights)[0]) for actions, after in listed]
 
 
 def mover(state):
@@ -74,15 +52,18 @@ def mover(state):
 def test_it_plays_what_leads_to_the_best_position(rules, plans):
     states = positions(rules, most=60)
     states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
-    weights = weights_of(rules.players)
     bot = bot_of(rules, candidates=5, discs="now", plans=plans)
     chosen = bot.act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
-        assert action in [choice[0] for choice in equally_good(state, weights, 5, plans)]
+        result, team = valued(state, weights_of(rules.players), 5, plans), mover(state)
+        best = max(value[team] for _, _, value in result)  # but for rounding
+        assert action in [actions[0] for actions, _, value in result if value[team] > best - 1e-5]
 
 
 def through_the_dice(state, weights, candidates):
     """Each team's mean share of the win over the dice due and the best next choice, in Python."""
+    if state["phase"] != ROLL:
+        return values(single(state), weights)[0]
     outcomes = chance.chance_outcomes(int(state["dice_due"]))
     mean = 0.0
     for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
@@ -99,15 +80,10 @@ def test_turns_are_followed_through_every_roll(rules):
     weights = weights_of(2)
     chosen = bot_of(rules, candidates=2, next=2, rolls=0).act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
-        result = {}
-        for plan in best_plans(state, 2):
-            after = single(state)
-            engine.step(after, np.array(plan), roll=False)
-            if after["phase"][0] == ROLL:
-                value = through_the_dice(after[0], weights, 2)
-            else:
-                value = values(after, weights)[0]
-            result[plan[0]] = value[state["team"][state["player"]]]
+        result = {
+            plan[0]: through_the_dice(after[0], weights, 2)[mover(state)]
+            for plan, after in plain_choices(state, 2)
+        }
         assert result[action] == pytest.approx(max(result.values()), abs=1e-6)
 
 
@@ -115,50 +91,29 @@ def test_turns_are_followed_through_every_roll(rules):
 def test_more_turns_are_followed_late_in_the_game(late):
     states = positions(Rules(2), most=1000)
     states = states[(states["phase"] == MOVE) & ((states["regions"] <= ahead.LATE) == late)]
-    weights, changed = weights_of(2), 0
+    weights, bot, changed = weights_of(2), bot_of(Rules(2), candidates=5, next=1, rolls=0), 0
     for state in states:
-        team = state["team"][state["player"]]
-        plans = best_plans(state, 5)
-        if len(plans) < 5 or changed == 2:
+        listed, team = valued(state, weights, 5), mover(state)
+        if len(listed) < 5 or changed == 2:
             continue
-        [action] = bot_of(Rules(2), candidates=5, next=1, rolls=0).act(
-            single(state), new_streams(1, 1)
-        )
-        now = np.array([value_after(state, plan, weights)[team] for plan in plans])
+        [action] = bot.act(single(state), new_streams(1, 1))
+        now = np.array([value[team] for _, _, value in listed])
         followed = np.argsort(-now, kind="stable")[: ahead.LATE_TURNS if late else 1]
-        result = []
-        for k in followed:
-            after = single(state)
-            engine.step(after, np.array(plans[k]), roll=False)
-            is_roll = after["phase"][0] == ROLL
-            result.append(through_the_dice(after[0], weights, 5)[team] if is_roll else now[k])
-        assert [action] == plans[followed[int(np.argmax(result))]]
+        result = [through_the_dice(listed[k][1][0], weights, 5)[team] for k in followed]
+        assert [action] == listed[followed[int(np.argmax(result))]][0]
         changed += int(np.argmax(result) != 0) if late else 1
     assert changed == 2
-
-
-def test_sampled_rolls_do_not_change_the_mind_within_a_turn():
-    """What is planned after the first placement is what is planned after the others."""
-    games = engine.new_games(Rules(2), 2, seed=8)
-    bot = bot_of(Rules(2), candidates=3, next=2, rolls=2)
-    streams, before = new_streams(1, 2), new_streams(1, 2)
-    for _ in range(12):
-        engine.step(games, bot.act(games, streams))
-    np.testing.assert_array_equal(streams, before)  # nothing is drawn
 
 
 def look_ahead(state, weights, candidates):
     """The best disc and its value by plain Python: every answer, then the first turn."""
     if state["phase"] != DISC:
         return None, look_on(state, weights, candidates)
-    team, best = mover(state), (None, None)
-    for disc in engine.legal_actions(state):
-        after = single(state)
-        engine.step(after, np.array([disc]), roll=False)
-        value = look_ahead(after[0], weights, candidates)[1]
-        if best[1] is None or value[team] > best[1][team]:
-            best = int(disc), value
-    return best
+    answers = [
+        (disc, look_ahead(after[0], weights, candidates)[1])
+        for [disc], after in plain_choices(state, candidates)
+    ]
+    return max(answers, key=lambda answer: answer[1][mover(state)])
 
 
 @pytest.mark.parametrize("rules", [ALL_KINDS[k] for k in (0, 1, 3, 4, 6)], ids=repr)
@@ -190,23 +145,33 @@ def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
 
 def look_on(state, weights, candidates):
     """The value after the best next choice that is no crown, in Python."""
-    after = single(state)
-    while after["phase"][0] == CROWN_CHOICE:
-        [crown], _ = best_now(after[0], weights, candidates)
-        engine.step(after, np.array([crown]), roll=False)
-    if after["phase"][0] in (OVER, ROLL):
-        return values(after, weights)[0]
-    return best_now(after[0], weights, candidates)[1]
+
+    def best(state):
+        listed = valued(state, weights, candidates)
+        return max(listed, key=lambda one: one[2][mover(state)])
+
+    while state["phase"] == CROWN_CHOICE:
+        state = best(state)[1][0]
+    if state["phase"] in (OVER, ROLL):
+        return values(single(state), weights)[0]
+    return best(state)[2]
 
 
-def test_errors_are_drawn():
+def test_errors_alone_are_drawn():
     states = positions(Rules(2))
     states = states[states["phase"] == DISC]
-    streams = new_streams(1, len(states))
-    right = bot_of(Rules(2), discs="now").act(states, streams.copy())
-    wrong = bot_of(Rules(2), discs="now", errors=1.0).act(states, streams.copy())
+    streams, before = new_streams(1, len(states)), new_streams(1, len(states))
+    right = bot_of(Rules(2), next=2, rolls=2).act(states, streams)
+    np.testing.assert_array_equal(streams, before)  # so a turn's later choices see the same rolls
+    wrong = bot_of(Rules(2), discs="now", errors=1.0).act(states, streams)
     assert (right != wrong).mean() > 0.3
     assert engine.are_legal(states, wrong).all()
+
+
+@entry
+def _list_and_value(states, selector):
+    count = list_choices(states[0], selector.proposals)
+    return count, value_choices(states[0], selector, count)
 
 
 @every_kind
@@ -218,8 +183,7 @@ def test_values_by_differences_are_those_from_scratch(rules):
     states = positions(rules)
     most, regions = 0, set()
     for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:
-        count = list_choices(state, selector.proposals)
-        best = value_choices(state, selector, count)
+        count, best = _list_and_value(state.reshape(1), selector)
         after = pick(single(state), np.zeros(count, np.int64))
         for row, plan in enumerate(selector.proposals.choices[:count]):
             for action in actions_of(int(plan)):
