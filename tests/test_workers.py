@@ -195,7 +195,7 @@ class FakeRay(ModuleType):
 def fake(monkeypatch):
     result = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", result)
-    for module in (cluster, places):
+    for module in (cluster, backends):
         monkeypatch.setattr(module, "find_spec", lambda name: True)
     return result
 
