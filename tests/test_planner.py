@@ -212,14 +212,16 @@ def plain_plans(game, width):
     """Every plan in the order in which they are tried, as actions."""
     state = game[0]
     regions, left = int(state["regions"]), int(state["placements_left"])
-    reserve = state["reserves"][state["player"]]
+    reserve = state["reserves"][state["player"]].tolist()
     stops = range(1, 1 + min(int(state["discs_played"][state["player"]]), regions))
     targets = range(1 + (len(stops) if width == "stop" else regions))
     pairs = list(itertools.product(np.flatnonzero(reserve).tolist(), targets))
     for placed in itertools.combinations_with_replacement(pairs, left):
         went = {target for _, target in placed if target}
-        clans = np.bincount([clan for clan, _ in placed] or [0], minlength=5) if left else 0
-        if (clans > reserve).any() or (width != "all" and len(went) > 1):
+        if width != "all" and len(went) > 1:
+            continue
+        clans = [clan for clan, _ in placed]
+        if any(clans.count(clan) > reserve[clan] for clan in clans):
             continue
         for stop in stops:
             if width != "stop" or went <= {stop}:
