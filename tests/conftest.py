@@ -6,8 +6,6 @@ What a process says when it first compiles is not said in tests: the output that
 not depend on what is compiled already.
 """
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import HealthCheck, settings

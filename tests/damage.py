@@ -1,7 +1,5 @@
 """Changes of nested data, for tests of what readers refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,8 +7,6 @@ A fault is a name, a file of the package, the text that is replaced, its replace
 that should fail: files of tests/ by name, after "nojit:" without the compiler.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

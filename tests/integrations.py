@@ -10,8 +10,6 @@ hold, seeds repeat a game. Then the library's example trains, and what it learnt
 evaluate``. CI does not run this.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

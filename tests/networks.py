@@ -1,7 +1,5 @@
 """What the tests of networks, bots and learners share: small random models, positions to try."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

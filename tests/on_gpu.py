@@ -6,8 +6,6 @@ Run by tests/test_cuda.py in a process of its own, since the environment says wh
     python tests/on_gpu.py compile                   # prints the GPU's code (PTX); needs no GPU
 """
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

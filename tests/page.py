@@ -1,7 +1,5 @@
 """The page's server, as `python -m carolus_env.play` starts it, and games to be shown in it."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading

@@ -7,8 +7,6 @@ the round, the discs that are not named.
 White is team 0 and player 0, black is team 1 and player 1. The dice are given, never drawn.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from carolus_env import engine

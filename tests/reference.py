@@ -7,8 +7,6 @@ compared against it, so nothing here is clever: every small function is one phra
 which derives the legal actions from a game record's ``state`` object alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 TERRITORIES = 15

@@ -9,8 +9,6 @@ decision hangs on the last bits of a float: there another processor could decide
 position is chosen only if slightly different weights lead to the same decisions.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """A stand-in for OpenSpiel: what the adapter's classes inherit and register."""
 
-from __future__ import annotations
-
 import copy
 import enum
 import importlib

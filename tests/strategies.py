@@ -4,8 +4,6 @@
 checked on thousands of states at once.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 

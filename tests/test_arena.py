@@ -1,7 +1,5 @@
 """The arena: paired deals, games that do not depend on how they are batched, sound win rates."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

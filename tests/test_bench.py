@@ -1,7 +1,5 @@
 """CarolusBench and its ladder: their content, rungs that play as they did, an agent's place."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The benchmarks: their results are of what ships, and their tables write numbers shortly."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import results, strength, throughput

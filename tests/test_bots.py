@@ -1,7 +1,5 @@
 """Bots play as documented, specs make agents, and errors name the agent that made them."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections import Counter

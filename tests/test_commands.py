@@ -1,7 +1,5 @@
 """The commands: their names, bots in users' files, and two processes on one output."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Processes on a copy of the package work out a payoff, which compiles in a second.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import importlib

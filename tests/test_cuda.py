@@ -4,8 +4,6 @@ Skipped without numba-cuda (`pip install 'numba-cuda[cu13]'`). Without a GPU the
 simulator, as plain Python, and the real compiler makes the GPU's code of them, which nobody runs.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

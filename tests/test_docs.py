@@ -1,7 +1,5 @@
 """README and docs say what the code does: snippets run, tables are the code's own."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

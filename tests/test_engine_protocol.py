@@ -1,7 +1,5 @@
 """Bots in other languages: the protocol, ``exe:PROGRAM``, ``carolus engine`` and the bot in C."""
 
-from __future__ import annotations
-
 import gc
 import io
 import json

@@ -1,7 +1,5 @@
 """The evaluation script: what it prints and writes, and how it answers mistakes and Ctrl-C."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The examples run as shipped, and train, evaluate and save."""
 
-from __future__ import annotations
-
 import runpy
 import subprocess
 import sys

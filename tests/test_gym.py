@@ -1,7 +1,5 @@
 """Gymnasium: checkers pass, a native vector environment is N single ones, games start anywhere."""
 
-from __future__ import annotations
-
 import warnings
 
 import gymnasium

@@ -1,7 +1,5 @@
 """Networks of other libraries as agents, episodes for Minari; `make integrations` tries both."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy
@@ -12,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from integrations import LIBRARIES
-from test_arrays import record_of
+from test_arrays import records_of
 
 import carolus_env as ce
 from carolus_env import engine, evaluation
@@ -144,7 +142,7 @@ def test_wrong_answers_and_other_games_are_told():
 @pytest.mark.parametrize("rules", [Rules(2), Rules(3), Rules(4), Rules(3, max_rounds=2)], ids=str)
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_an_episode_is_one_seats_side_of_a_game(rules, dtype):
-    records = [record_of(rules, seed) for seed in range(3)]
+    records = records_of(rules, 3)
     result = list(minari.episodes(pack(records), dtype))
     assert [(one.game, one.seat) for one in result] == [
         (game, seat) for game in range(3) for seat in range(rules.players)
@@ -170,7 +168,7 @@ def test_an_episode_is_one_seats_side_of_a_game(rules, dtype):
 
 
 def test_many_games_are_taken_a_few_at_a_time(monkeypatch):
-    games = pack([record_of(Rules(2), seed) for seed in range(5)])
+    games = pack(records_of(Rules(2)))
     whole = list(minari.episodes(games))
     monkeypatch.setattr(minari, "_AT_ONCE", 2)
     told: list[int] = []
@@ -187,7 +185,7 @@ def test_the_environment_that_is_named_has_the_rules_and_they_are_one_set():
     env = gymnasium.make(type(spec).from_json(spec.to_json()))
     seen, _ = env.reset(seed=1)
     assert seen.dtype == np.uint8 and env.unwrapped._vector.games.rules == rules
-    games = [pack([record_of(Rules(2, max_rounds=rounds), 1)]) for rounds in (2, 3)]
+    games = [pack(records_of(Rules(2, max_rounds=rounds), 1)) for rounds in (2, 3)]
     with pytest.raises(ValueError, match="one set of rules, got 2"):
         minari.rules_of_all(Packed.joined(games))
 

@@ -3,8 +3,6 @@
 A scripted model answers prompts by their text alone: it reads what is asked, and its reserve.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """One learner a game: it gets what its games pay, losses too, whoever makes the last move."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

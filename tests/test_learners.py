@@ -1,7 +1,5 @@
 """Training, whatever learns: runs and what they leave, workers, resuming, options, errors."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """Models: what is read back plays the same; what is none, or does not fit, is refused by name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle

@@ -3,8 +3,6 @@
 They read like what a user would type, and take minutes: packages are installed.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Networks: what they see, plain NumPy against the kernels, gradients, optimisers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import evaluate_position, plain_scores, plain_values, positions, random_model

@@ -3,8 +3,6 @@
 A stand-in has the classes that ours inherit; `make integrations` runs OpenSpiel's own check.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import itertools

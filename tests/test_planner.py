@@ -1,7 +1,5 @@
 """The evaluation counts what it says, plans are all there is to do, and the planner sees them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

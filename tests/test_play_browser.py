@@ -1,7 +1,5 @@
 """The page in a real browser: Chromium without a window, driven by Playwright."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A game with people and agents: the record is the game, for saving, undoing and going on."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

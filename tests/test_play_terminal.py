@@ -1,7 +1,5 @@
 """The game in a terminal: whole games by typing, and what cannot be done is said."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """PPO: the bot that plays a policy over whole turns, rollouts, advantages, gradients, Adam."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Ratings, and tests that stop by themselves: strengths come back, error rates hold."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """A release says the same of itself everywhere; its sdist and wheel are installed and used."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The report: made from a summary alone, with ratings or without, safe with any text."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

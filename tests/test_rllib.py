@@ -3,8 +3,6 @@
 `make integrations` runs them in RLlib itself.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Rollouts: unbiased, the same for any number of threads, and they find what is best."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

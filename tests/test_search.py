@@ -1,7 +1,5 @@
 """Searches: reproducible, legal, blind to the dice to come, right where all can be counted."""
 
-from __future__ import annotations
-
 import pickle
 import time
 from functools import cache

@@ -1,7 +1,5 @@
 """Bots decide as they always did; a change of play is made on purpose and hashed anew."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The navigation of the site holds every page; `make docs` builds it and follows its links."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Work is stopped: soon, wherever it is, and without a trace in what is decided otherwise."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Suites of decisions: made the same whatever happens, read with care, and measured by."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """TD(lambda): the targets of a game's positions, the step for one of them, games, minutes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tournaments: the same games however they are played, files that survive a kill, stop rules."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Whole turns as actions: what is listed, what is seen of it, and what it does to a game."""
 
-from __future__ import annotations
-
 import pickle
 
 import gymnasium

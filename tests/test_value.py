@@ -1,7 +1,5 @@
 """``value``: how it chooses by a value network, ahead through dice and discs, and by the clock."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import plain_choices, positions, random_model

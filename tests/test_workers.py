@@ -1,7 +1,5 @@
 """Workers, also as a cluster does it: another order, losses (tests/integrations.py has one)."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

@@ -6,8 +6,6 @@ our code speaks of something else than what the caller gave.
 
 # ruff: noqa: E501 (a table)
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import math
