@@ -233,6 +233,7 @@ def test_what_cannot_be_made_is_told(tmp_path, capsys):
         ("random --players 5", "players"),
         ("value:3p", "3 players"),
     ):
-        out = str(tmp_path / words)
-        assert dataset.main([*words.split(), "--out", out, "--workers", "1"]) == 2
+        end = ["--out", str(tmp_path / "out"), "--workers", "1"]
+        assert dataset.main([*words.split(), *end]) == 2
         assert said in capsys.readouterr().err
+    assert dataset.main(["random", "--games", "2", *end]) == 0, "nothing is left of these"

@@ -183,11 +183,11 @@ def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape(k
         with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
             call()
     envs.reset()
+    with pytest.raises(ValueError, match=r"actions .*\(3,\)"):
+        envs.step(np.zeros(3, np.int64))
     if "sb3" in kind:
         with pytest.raises(RuntimeError, match="step_async"):
             envs.step_wait()
-    with pytest.raises(ValueError, match=r"actions .*\(3,\)"):
-        envs.step(np.zeros(3, np.int64))
 
 
 ALONE = ("CarolusMagnus-v0", "CarolusMagnusTurns-v0")

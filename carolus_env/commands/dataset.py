@@ -195,7 +195,7 @@ def _parts_folder(job: Job, out: Path) -> Path:
     """Return the folder of parts until all are complete; one of another job is refused."""
     parts = out.with_name(f".{out.name}.parts")
     about = parts / "job.json"
-    if not about.exists():
+    if not any(parts.glob("*.safetensors")):  # an earlier command may have failed at once
         parts.mkdir(parents=True, exist_ok=True)
         write_json(about, job.to_dict())
     elif json.loads(about.read_text()) != job.to_dict():

@@ -127,8 +127,8 @@ class LearnerVecEnv(VecEnv):
         """
         if self._actions is None:
             raise RuntimeError("call step_async before step_wait")
-        ended = self.ended = self.games.step(self._actions)
-        self._actions = None
+        actions, self._actions = self._actions, None
+        ended = self.ended = self.games.step(actions)
         self.lengths += 1
         rewards = np.zeros(self.num_envs, np.float32)
         dones = np.zeros(self.num_envs, np.bool_)
