@@ -238,7 +238,6 @@ class Wrong(bots.Agent):
         ({"opponents": Wrong()}, "cannot|illegal|may"),
         ({"opponents": bots.Checked(Wrong())}, "agent 'wrong': answered action 94"),
     ],
-    ids=str,
 )
 def test_impossible_games_and_opponents_are_refused(options, named):
     with pytest.raises(ValueError, match=named):
