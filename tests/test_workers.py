@@ -34,10 +34,10 @@ from carolus_env.system.processes import (
 class Shuffled(Workers):
     """Like a cluster, in this process: its processors come and go, results have no order.
 
-    The result of task ``stuck`` comes last of all that can be given.
+    The result of task ``stuck`` comes last of all that can be submitted.
     """
 
-    given = property(lambda self: len(self.tasks))
+    pending = property(lambda self: len(self.tasks))
     count = property(lambda self: 1 + len(self.numbers) % 4)
     room = property(lambda self: max(2 * self.count - len(self.tasks), 0))
 
