@@ -119,9 +119,10 @@ def test_wheel_and_sdist_hold_what_they_should_and_an_index_would_take_both(dist
 
 
 def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     programs, [wheel] = tmp_path / "venv" / "bin", dist.glob("*.whl")
-    subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", wheel], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python"]
+    subprocess.run([*pip, "install", "--quiet", wheel], check=True)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     if (kernels := cache_folder()) is not None:  # they are of the same sources
         (tmp_path / "cache").mkdir()
