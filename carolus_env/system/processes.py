@@ -61,12 +61,12 @@ class Workers(ABC):
     @property
     @abstractmethod
     def room(self) -> int:
-        """Number of tasks that can be given now."""
+        """Number of tasks that can be submitted now."""
 
     @property
     @abstractmethod
     def pending(self) -> int:
-        """Tasks that were given, and not yet taken."""
+        """Tasks that were submitted, and not yet taken."""
 
     @abstractmethod
     def _begin(self) -> None:
@@ -92,7 +92,7 @@ class Workers(ABC):
 
     @abstractmethod
     def _abandon(self) -> None:
-        """Forget all tasks that were given."""
+        """Forget all tasks that were submitted."""
 
     @abstractmethod
     def close(self) -> None:
