@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test test-all oldest test-oldest lint tables docs ladder faults signatures integrations clean
+.PHONY: setup train test coverage test-all oldest test-oldest lint tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -28,6 +28,10 @@ train: setup
 
 test: setup
 	$(RUN) -m pytest -n auto -m "not slow" --durations=25 $(ARGS)
+
+# Which lines of Python the quick tests run; kernels are machine code, and left out.
+coverage: setup
+	$(MAKE) test ARGS=--cov
 
 test-all: setup
 	$(RUN) -m pytest -n auto --durations=25 $(ARGS)
