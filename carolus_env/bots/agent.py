@@ -171,9 +171,9 @@ def opinion(
     if generators is None:
         generators = new_streams(0, len(states))
     check_streams(generators, states)
-    opinion = _in_portions(agent, shown, generators)
-    probabilities = _shares(opinion.probabilities, (len(states), ACTIONS), "probabilities", agent)
-    values = _shares(opinion.values, (len(states), TEAMS[players]), "values", agent)
+    answer = _in_portions(agent, shown, generators)
+    probabilities = _shares(answer.probabilities, (len(states), ACTIONS), "probabilities", agent)
+    values = _shares(answer.values, (len(states), TEAMS[players]), "values", agent)
     if probabilities is not None and probabilities[mask == 0].any():
         row, action = np.argwhere((probabilities > 0) & (mask == 0))[0]
         raise AgentError(

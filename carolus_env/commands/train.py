@@ -19,7 +19,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -73,44 +73,42 @@ PANELS: Final = {
 _FIRST: Final = ("name", "runs", "seed", "start", "learning_rate")
 """What people set first, besides the length of the run and the rules."""
 
+Field = tuple[str, Any, Any]
 
-Fields = list[tuple[str, Any, Any]]
 
-
-def _fields(config: RunConfig, names: Iterable[str]) -> Fields:
-    """Return options as fields of a dataclass; the defaults are the config's."""
+def _fields(config: RunConfig) -> dict[str, Field]:
+    """Return the options as fields of a dataclass, by name; the defaults are the config's."""
     types = get_type_hints(type(config))
     texts: dict[str, str | None] = {}
     for kind in reversed(type(config).__mro__[:-1]):
         texts |= {item.arg_name: item.description for item in parse_from_object(kind).params}
-    result = []
-    for name in names:
+    result = {}
+    for name in (field.name for field in dataclasses.fields(config)):
         about = tyro.conf.arg(help=" ".join((texts[name] or "").split()))
         default = dataclasses.field(default_factory=partial(getattr, config, name))
-        result.append((name, Annotated[types[name], about], default))
+        result[name] = name, Annotated[types[name], about], default
     return result
 
 
 def arguments_of(config: RunConfig) -> type[Any]:
     """Return the command line's options of a learner, under headings."""
-    names = [field.name for field in dataclasses.fields(config) if field.name != "rules"]
-    panels = {title: [name for name in names if name in among] for title, among in PANELS.items()}
-    gathered = {name for listed in panels.values() for name in listed}
-    first = [name for name in (*config.resumable, *_FIRST) if name in {*names} - gathered]
-    panels["algorithm"] = [name for name in names if name not in {*first, *gathered}]
-    fields = _fields(config, [*first, "rules"])
-    for title, listed in panels.items():
-        panel = make_dataclass(title, _fields(config, listed))
+    options = _fields(config)
+    listed = [name for names in PANELS.values() for name in names]
+    first = [name for name in (*config.resumable, *_FIRST) if name not in listed]
+    fields = [options.pop(name) for name in (*first, "rules") if name in options]
+    panels = {title: [name for name in options if name in among] for title, among in PANELS.items()}
+    panels["algorithm"] = [name for name in options if name not in listed]
+    for title, names in panels.items():
+        panel = make_dataclass(title, [options[name] for name in names])
         fields.append((title, panel, dataclasses.field(default_factory=panel)))
     return make_dataclass("Arguments", fields, bases=(TrainArguments,))
 
 
 def resume_arguments(config: RunConfig) -> type[Any]:
     """Return the options that may be given when a run is resumed; by default they stay."""
-    fields = _fields(config, config.resumable)
-    return make_dataclass(
-        "ResumeArguments", [(name, kind | None, None) for name, kind, _ in fields]
-    )
+    options = _fields(config)
+    fields = [(name, options[name][1] | None, None) for name in config.resumable]
+    return make_dataclass("ResumeArguments", fields)
 
 
 @dataclass

@@ -15,7 +15,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,12 +44,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         choices = [tuple(read_moves(game[0], text)) for text in arguments.move]
         choices = choices or candidates(game[0], arguments.most)
         options = Options(
-            base=arguments.base,
-            value=arguments.value,
-            rounds=arguments.rounds,
-            games=arguments.games,
-            error=arguments.error,
-            threads=arguments.threads,
+            **{field.name: getattr(arguments, field.name) for field in fields(Options)}
         )
         with (
             backends.workers_of(
