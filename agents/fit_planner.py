@@ -88,8 +88,8 @@ def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positi
         share = np.where(phase == DISC, RANDOM_DISCS, RANDOM_OTHERS)
         planned = random.random(len(states)) >= share
         for k, planner in enumerate(planners):
-            mine = np.flatnonzero(planned & (members[numbers, team] == k))
-            actions[mine] = planner.act(states[mine], streams[mine])
+            moved = np.flatnonzero(planned & (members[numbers, team] == k))
+            actions[moved] = planner.act(states[moved], streams[moved])
         ce.step(states, actions, roll=False)
         now = states["phase"]
         note((now != OVER) & ((phase == MOVE) | ((phase == CROWN_CHOICE) & (now == DISC))))

@@ -138,7 +138,7 @@ def rows(
 def write(rungs: Mapping[int, list[dict[str, Any]]], path: Path) -> None:
     """Write the ladder, a rung a line; numbers of players that were not played stay."""
     result = json.loads(path.read_text())["players"] if path.exists() else {}
-    result |= {str(players): some for players, some in rungs.items()}
+    result |= {str(players): entries for players, entries in rungs.items()}
     tables = [
         f'  "{players}": [\n' + ",\n".join(f"   {json.dumps(row)}" for row in result[players])
         for players in sorted(result)

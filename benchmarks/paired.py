@@ -102,8 +102,8 @@ def main() -> None:
     print(f"{'mode':20} {'players':>7} {'first':>12} {'second':>12}   second / first, middle half")
     for mode in options.modes:
         for players in options.players if mode not in STARTS else options.players[:1]:
-            for one in pair:
-                one.rate(mode, players, 0.2)
+            for checkout in pair:
+                checkout.rate(mode, players, 0.2)
             rates: tuple[list[float], list[float]] = [], []
             for repeat in range(options.repeats):
                 for k in (0, 1) if repeat % 2 == 0 else (1, 0):

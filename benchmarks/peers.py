@@ -115,10 +115,10 @@ def openspiel_loop(game: str) -> Window:
 
 def drawn(outcomes: list[tuple[int, float]]) -> int:
     """Draw one of OpenSpiel's pairs (outcome, probability)."""
-    left = random.random()
+    remaining = random.random()
     for outcome, probability in outcomes:
-        left -= probability
-        if left < 0:
+        remaining -= probability
+        if remaining < 0:
             return outcome
     return outcomes[-1][0]  # rounding may leave a remainder
 

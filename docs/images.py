@@ -162,7 +162,7 @@ def in_play(players: int, phase: int, seed: int) -> Session:
     return Session(session.record(), agents, names=["Ada", *[None] * (players - 1)], seed=seed)
 
 
-def whole(seed: int) -> Record:
+def full_game(seed: int) -> Record:
     """Return the record of a whole game."""
     session = Session.new(Rules(), [bots.make("ppo"), bots.make("planner")], seed=seed)
     while not session.over:
@@ -205,7 +205,7 @@ def screenshots() -> int:
     app = Api(Roster())
     start_compiling(app.roster).join()  # so that no picture waits for compiling
     move = app.games.add(GameInPlay(in_play(2, MOVE, 1)))
-    record = whole(1)
+    record = full_game(1)
     file = app.files.add(GameFile.from_bytes("game", record_line(record)))
     late = list(enumerate(record["events"]))[60:]
     middle = next(

@@ -76,9 +76,9 @@ def observation_table() -> str:
         block = blocks[0]
         places = [observation.slices(players)[block.name] for players in numbers]
         entries = [f"{where.start}-{where.stop - 1}" for where in places]
-        sizes = zip(*(one.shape for one in blocks), strict=True)
-        high = numbers_by_players(one.high for one in blocks)
-        scale = numbers_by_players(one.scale for one in blocks)
+        sizes = zip(*(entry.shape for entry in blocks), strict=True)
+        high = numbers_by_players(entry.high for entry in blocks)
+        scale = numbers_by_players(entry.scale for entry in blocks)
         lines.append(
             [
                 f"`{block.name}`",
@@ -219,8 +219,8 @@ def moves_table() -> str:
     """Return examples of decisions, each as it came in games of greedy players."""
     texts = []
     for seed in range(20):
-        for told in notation.turn_texts(*played(2, seed)):
-            texts += told.text.split(", ")
+        for turn in notation.turn_texts(*played(2, seed)):
+            texts += turn.text.split(", ")
     lines = []
     for meaning, pattern in MOVES:
         example = next(text for text in texts if re.fullmatch(pattern, text))
@@ -299,8 +299,8 @@ TABLES: dict[str, Callable[[], str]] = {
 def filled(text: str) -> str:
     """Return the page with every table as the code has it now."""
 
-    def table(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def table(match: re.Match[str]) -> str:
+        name = match.group(1)
         return f"<!-- table: {name} -->\n\n{TABLES[name]()}\n<!-- end -->"
 
     return re.sub(r"<!-- table: ([^>]+) -->\n.*?<!-- end -->", table, text, flags=re.DOTALL)

@@ -45,13 +45,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]
 
-    def target(found: re.Match[str]) -> str:
-        text, link, anchor = found[1], found[2], found[3] or ""
+    def target(match: re.Match[str]) -> str:
+        text, link, anchor = match[1], match[2], match[3] or ""
         path = posixpath.normpath(posixpath.join("" if is_above else "docs", link))
         if path in ABOVE:
             return f"[{text}]({ABOVE[path]}{anchor})"
         if path.startswith("docs/") or not (ROOT / path).exists():
-            return found[0]  # a page of the site, or wrong, which --strict refuses
+            return match[0]  # a page of the site, or wrong, which --strict refuses
         return f"[{text}]({config.repo_url}/blob/main/{path})" if config.repo_url else text
 
     return LINK.sub(target, markdown)

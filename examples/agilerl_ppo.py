@@ -86,15 +86,15 @@ class Critic(ValueNetwork):
 
 def make_agent(env: VectorEnv) -> PPO:
     """Make PPO with `Rows` as policy and value."""
-    seen: Any = env.single_observation_space
+    space: Any = env.single_observation_space
     actions: Any = env.single_action_space
-    logits = DummyEvolvable("cpu", Rows(seen.shape[-1], actions.n))
-    values = DummyEvolvable("cpu", Rows(seen.shape[-1], 1))
+    logits = DummyEvolvable("cpu", Rows(space.shape[-1], actions.n))
+    values = DummyEvolvable("cpu", Rows(space.shape[-1], 1))
     return PPO(
-        seen,
+        space,
         actions,
-        actor_network=Actor(seen, actions, encoder=logits),
-        critic_network=Critic(seen, encoder=values),
+        actor_network=Actor(space, actions, encoder=logits),
+        critic_network=Critic(space, encoder=values),
         share_encoders=False,
         num_envs=env.num_envs,
         learn_step=32 * env.num_envs,

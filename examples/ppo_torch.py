@@ -105,9 +105,9 @@ class Network(nn.Module):
         self.policy = mlp(space.shape[-1], hidden, 1 if self.turns else int(actions.n), gain=0.01)
         self.value = mlp(space.shape[-1], hidden, 1, gain=1.0)
 
-    def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
+    def forward(self, obs: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
         """Return distributions over the legal actions and the expected payoffs, ``(N,)`` each."""
-        logits, values = self.policy(seen), self.value(seen)[..., 0]
+        logits, values = self.policy(obs), self.value(obs)[..., 0]
         logits = logits[..., 0] if self.turns else logits
         logits = logits.masked_fill(~masks, -1e9)  # finite: 0 times it is 0
         choice = Categorical(logits=logits, validate_args=False)
@@ -127,9 +127,9 @@ def mlp(inputs: int, hidden: int, outputs: int, gain: float) -> nn.Sequential:
 class Decisions:
     """Observations, actions and rewards of ``T`` steps of ``n`` games: arrays ``(T, n, ...)``."""
 
-    def __init__(self, steps: int, seen: Tensor, masks: Tensor) -> None:
-        n = len(seen)
-        self.seen = seen.new_zeros(steps, *seen.shape)
+    def __init__(self, steps: int, obs: Tensor, masks: Tensor) -> None:
+        n = len(obs)
+        self.obs = obs.new_zeros(steps, *obs.shape)
         self.masks = masks.new_zeros(steps, *masks.shape)
         self.actions = torch.zeros(steps, n, dtype=torch.int64)
         self.log_probs, self.values, self.rewards, self.advantages = torch.zeros(4, steps, n)
@@ -137,7 +137,7 @@ class Decisions:
 
     def minibatches(self, size: int) -> Iterator[tuple[Tensor, ...]]:
         """Yield all decisions once, in random order."""
-        everything = (self.seen, self.masks, self.actions, self.log_probs, self.advantages)
+        everything = (self.obs, self.masks, self.actions, self.log_probs, self.advantages)
         flat = [array.flatten(0, 1) for array in (*everything, self.advantages + self.values)]
         for chosen in torch.randperm(self.ends.numel()).split(size):
             yield tuple(array[chosen] for array in flat)
@@ -173,9 +173,9 @@ def make(args: Args, games: int) -> VectorEnv:
     )
 
 
-def as_tensors(seen: npt.NDArray[Any], infos: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def as_tensors(obs: npt.NDArray[Any], infos: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """Convert observations ``(n, ...)`` to float32 and masks ``(n, actions)`` to bool."""
-    return torch.from_numpy(seen), torch.from_numpy(infos["action_mask"]).bool()
+    return torch.from_numpy(obs), torch.from_numpy(infos["action_mask"]).bool()
 
 
 def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np.float64]:
@@ -186,9 +186,9 @@ def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np
 
 def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
     """Play and learn, with a line of progress for each update."""
-    seen, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 0)))
+    obs, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 0)))
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
-    decisions = Decisions(args.rollout, seen, masks)
+    decisions = Decisions(args.rollout, obs, masks)
     batch = args.envs * args.rollout
     updates = -(-args.steps // batch)
     shares: deque[float] = deque(maxlen=1000)  # the last games
@@ -196,18 +196,18 @@ def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
     for update in range(updates):
         for t in range(args.rollout):
             with torch.no_grad():
-                choice, values = network(seen, masks)
+                choice, values = network(obs, masks)
                 moves = choice.sample()
-            decisions.seen[t], decisions.masks[t], decisions.values[t] = seen, masks, values
+            decisions.obs[t], decisions.masks[t], decisions.values[t] = obs, masks, values
             decisions.actions[t], decisions.log_probs[t] = moves, choice.log_prob(moves)
-            next_seen, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
+            next_obs, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
             ended = terminated | truncated
             decisions.rewards[t] = torch.from_numpy(payoffs)
             decisions.ends[t] = torch.from_numpy(ended)
             shares.extend(win_shares(payoffs[ended], args.players))
-            seen, masks = as_tensors(next_seen, infos)
+            obs, masks = as_tensors(next_obs, infos)
         with torch.no_grad():
-            last = network(seen, masks)[1]
+            last = network(obs, masks)[1]
         decisions.advantages = advantages(
             *(decisions.rewards, decisions.ends, decisions.values, last),
             *(args.gamma, args.gae_lambda),
@@ -229,8 +229,8 @@ def learn(
     spreads = []
     for _ in range(args.epochs):
         for batch in decisions.minibatches(args.minibatch):
-            seen, masks, moves, old_log_probs, gains, returns = batch
-            choice, values = network(seen, masks)
+            obs, masks, moves, old_log_probs, gains, returns = batch
+            choice, values = network(obs, masks)
             gains = (gains - gains.mean()) / (gains.std(correction=0) + 1e-8)
             ratio = (choice.log_prob(moves) - old_log_probs).exp()
             clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
@@ -252,14 +252,14 @@ def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.
 
     With fewer rows than games the first games to end would be the short ones.
     """
-    seen, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 1)))
+    obs, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 1)))
     shares = np.full(envs.num_envs, np.nan)
     while np.isnan(shares).any():
-        moves = network(seen, masks)[0].logits.argmax(dim=1)
-        next_seen, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
+        moves = network(obs, masks)[0].logits.argmax(dim=1)
+        next_obs, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
         first = (terminated | truncated) & np.isnan(shares)
         shares[first] = win_shares(payoffs[first], args.players)
-        seen, masks = as_tensors(next_seen, infos)
+        obs, masks = as_tensors(next_obs, infos)
     return shares
 
 

@@ -51,10 +51,10 @@ def make_env(players: int, opponents: str) -> gymnasium.Env:
         masks="observation",
         disable_env_checker=True,  # it plays random candidates, legal or not
     )
-    seen: Any = env.observation_space
-    space = gymnasium.spaces.Dict(obs=seen["observation"], mask=seen["action_mask"])
+    spaces: Any = env.observation_space
+    space = gymnasium.spaces.Dict(obs=spaces["observation"], mask=spaces["action_mask"])
     return TransformObservation(
-        env, lambda seen: {"obs": seen["observation"], "mask": seen["action_mask"]}, space
+        env, lambda obs: {"obs": obs["observation"], "mask": obs["action_mask"]}, space
     )
 
 

@@ -401,7 +401,7 @@ def test_an_answer_is_a_whole_turn_and_is_asked_for_once(serve, players):
     pair = [agent, bots.make("random")]
     results, actions = evaluation.play_and_record(tables, pair, rules, seed=5)
     assert results.returns.sum() == 0
-    assert agent.asked == len(stub.prompts)
+    assert agent.requests == len(stub.prompts)
     mine = results.decisions[np.array(tables) == 0].sum()
     turns = sum("Now play" in prompt for prompt in stub.prompts)
     assert turns <= 2 * 2 * 3 < mine / 1.5  # a disc and a turn a round, of each game
@@ -434,7 +434,7 @@ def test_one_decision_at_a_time_unless_it_is_forced(serve):
     for step in range(1, 99):
         assert agent.act_one(game.states[0]) == game.legal_actions[0]
         forced += len(game.legal_actions) == 1
-        assert agent.asked == len(stub.prompts) == step - forced
+        assert agent.requests == len(stub.prompts) == step - forced
         if forced:
             return
         game.play(game.legal_actions[0])
@@ -464,7 +464,7 @@ def test_equal_positions_of_different_games_do_not_mix(serve):
     for _ in range(3):
         engine.step(games, agent.act(games, streams), roll=False)
     assert [CLAN_NAMES[court.argmax()] for court in games["courts"].sum(axis=1)] == [one, other]
-    assert agent.asked == 2
+    assert agent.requests == 2
 
 
 def test_an_illegal_answer_is_asked_for_again_with_what_was_wrong(serve):
@@ -538,7 +538,7 @@ def test_random_moves_are_played_only_if_the_spec_says_so_and_are_counted(serve)
     agent = make(stub, "failed=random,tries=2")
     with pytest.warns(UserWarning, match="a random action is played"):
         results = evaluation.play_games([[0, 1]], [agent, bots.make("random")], RULES, seed=1)
-    assert agent.failures * 2 == agent.asked == len(stub.prompts) > 10
+    assert agent.failures * 2 == agent.requests == len(stub.prompts) > 10
     assert results.returns.sum() == 0
 
 

@@ -599,7 +599,7 @@ def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spe
 
 def test_other_agents_are_met_besides_the_rungs_and_leave_the_rating_alone():
     result, alone = (
-        evaluate(make("planner:errors=0.3"), Rules(2), 4, near=None, others=others)
+        evaluate(make("planner:errors=0.3"), Rules(2), 4, near=None, bots=others)
         for others in (("greedy", "random"), ())
     )
     assert {"greedy", "random", *result.rungs} == set(result.results)

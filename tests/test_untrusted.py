@@ -35,8 +35,8 @@ ODD = [DEEP, {"a": DEEP}, 10**5000, [10**5000], [[1, 2], [3]], [[[]]], object(),
 
 CHECKS: list[Callable[[dict[str, Any]], Any]] = [
     *(lambda data, kind=kind: untrusted.get(data, "key", kind, "a[1]") for kind in KINDS),
-    lambda data: untrusted.whole(data, "key", 2, 7),
-    lambda data: untrusted.whole_list(data, "key"),
+    lambda data: untrusted.integer(data, "key", 2, 7),
+    lambda data: untrusted.integers(data, "key"),
     lambda data: untrusted.one_of(data, "key", ("yes", "no"), "a"),
     lambda data: untrusted.table(data, "key", (2, 3), 0, 9),
     lambda data: untrusted.table(data, "key", (0,), 0, 9),
@@ -101,11 +101,11 @@ def test_errors_name_the_place_what_was_expected_and_what_was_found():
     for check, text in (
         (lambda: untrusted.get(data, "a", str), "a must be a string, got 9"),
         (lambda: untrusted.get(data, "b", dict, "x[0]"), "x[0].b must be an object, got 'maybe'"),
-        (lambda: untrusted.whole(data, "a", 0, 8), "a must be from 0 to 8, got 9"),
+        (lambda: untrusted.integer(data, "a", 0, 8), "a must be from 0 to 8, got 9"),
         (lambda: untrusted.one_of(data, "b", ["yes"], "x"), "x.b must be one of yes, got 'maybe'"),
         (lambda: untrusted.table(data, "c", (2,), 0, 4), f"c must be 2 whole numbers, got {lists}"),
         (lambda: untrusted.table(data, "c", (2, 2), 0, 3), f"c must be from 0 to 3, got {lists}"),
-        (lambda: untrusted.whole_list(data, "d"), "d[1] must be a whole number, got '2'"),
+        (lambda: untrusted.integers(data, "d"), "d[1] must be a whole number, got '2'"),
     ):
         with pytest.raises(DataError) as caught:
             check()

@@ -187,8 +187,8 @@ def opinion(
 def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
     """Return an agent's opinion; of many games bit by bit, where the work may be stopped."""
     result = [
-        Opinion(*agent.opinion(states[some], generators[some]))
-        for some in stopping.portions(len(states))
+        Opinion(*agent.opinion(states[part], generators[part]))
+        for part in stopping.portions(len(states))
     ]
     if len(result) <= 1:
         return result[0] if result else Opinion(*agent.opinion(states, generators))

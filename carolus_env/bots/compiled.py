@@ -34,7 +34,7 @@ class Entries(NamedTuple):
     act: Callable[..., None]
     """``(states, generators, actions, rows, context)``: one decision in each game of ``rows``."""
     play_on: Callable[..., int]
-    """``(states, generators, seating, place, rows, context)``: plays games on, see
+    """``(states, generators, seating, number, rows, context)``: plays games on, see
     `CompiledAgent.play_on`, and returns the number of decisions."""
 
     @classmethod
@@ -48,11 +48,11 @@ class Entries(NamedTuple):
 
         @entry
         def play_games_on(
-            states: Records, generators: U64, seating: Any, place: Int, rows: Any, context: Any
+            states: Records, generators: U64, seating: Any, number: Int, rows: Any, context: Any
         ) -> Any:
             decisions = 0
             for i in range(rows.shape[0]):
-                turn = PlayOnContext(choose, generators, seating, place, rows[i], context)
+                turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
                 decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
             return decisions
 
@@ -82,8 +82,8 @@ class CompiledAgent(Agent):
         check_streams(generators, states)
         actions = np.empty(len(states), np.int64)
         for rows, context in self.contexts(states, np.arange(len(states))):
-            for some in stopping.portions(len(rows)):
-                self.entries.act(states, generators, actions, rows[some], context)
+            for portion in stopping.portions(len(rows)):
+                self.entries.act(states, generators, actions, rows[portion], context)
         return actions
 
     def play_on(
@@ -91,7 +91,7 @@ class CompiledAgent(Agent):
         states: States,
         generators: npt.NDArray[np.uint64],
         seating: npt.NDArray[np.int64],
-        place: int,
+        number: int,
         rows: npt.NDArray[np.int64] | None = None,
     ) -> int:
         """Decide in each game, again and again, until another agent must decide or it is over.
@@ -104,7 +104,7 @@ class CompiledAgent(Agent):
             generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: one stream per game or
                 one per seat; advanced in place.
             seating: ``(N, players)`` int64, the number of the agent at each seat.
-            place: this agent's number in ``seating``.
+            number: this agent's number in ``seating``.
             rows: ``(M,)`` int64, the games to play on; None: all.
 
         Returns:
@@ -112,9 +112,9 @@ class CompiledAgent(Agent):
         """
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
         for group, context in self.contexts(states, chosen):
-            for some in stopping.portions(len(group)):
+            for portion in stopping.portions(len(group)):
                 decisions += self.entries.play_on(
-                    states, generators, seating, place, group[some], context
+                    states, generators, seating, number, group[portion], context
                 )
         return decisions
 
@@ -154,7 +154,7 @@ class PlayOnContext(NamedTuple):
     choose: Any
     generators: npt.NDArray[np.uint64]
     seating: npt.NDArray[np.int64]
-    place: int
+    number: int
     row: int
     context: Any
 
@@ -163,7 +163,7 @@ class PlayOnContext(NamedTuple):
 def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's: an ``act`` of `engine.loop.play_on`."""
     seat = int64(s["player"])
-    if turn.seating[turn.row, seat] != turn.place:
+    if turn.seating[turn.row, seat] != turn.number:
         return False, carried
     stream = seat if turn.generators.shape[1] > 1 else 0
     bits = turn.generators[turn.row, stream]

@@ -110,18 +110,18 @@ def play(
     rows = go_on(np.arange(len(states)) if rows is None else rows)
     while True:
         shown, drawn = np.empty(len(rows), STATE), np.empty(len(rows), np.uint64)
-        asked, ends = np.empty(len(rows), np.int64), np.zeros(len(agents) + 2, np.int64)
-        _ask(states, tables, streams, rows, asked, shown, drawn, ends)
+        deciding, ends = np.empty(len(rows), np.int64), np.zeros(len(agents) + 2, np.int64)
+        _ask(states, tables, streams, rows, deciding, shown, drawn, ends)
         if not (count := int(ends[-2])):
             return
-        rows, shown = asked[:count], shown[:count]
+        rows, shown = deciding[:count], shown[:count]
         seats = shown["player"].astype(np.uint8)  # an agent might change it
         actions, seconds = _answers(agents, shown, drawn, ends.tolist(), answer)
         wrong = _play(states, streams, rows, drawn, actions)
         if wrong >= 0:
             raise engine.refusal(states, int(rows[wrong]), int(actions[wrong]))
         rows = go_on(rows)
-        yield Step(asked[:count], shown, seats, actions, seconds)
+        yield Step(deciding[:count], shown, seats, actions, seconds)
 
 
 def _answers(
@@ -153,14 +153,14 @@ def _ask(
     tables: I64,
     streams: U64,
     rows: I64,
-    asked: I64,
+    deciding: I64,
     shown: Records,
     drawn: U64,
     bounds: I64,
 ) -> None:
     """Group the games in which an agent must decide by agent, and copy their observable states.
 
-    Agent ``k`` is asked in games ``asked[bounds[k]]`` to ``asked[bounds[k + 1] - 1]``.
+    Agent ``k`` decides in games ``deciding[bounds[k]]`` to ``deciding[bounds[k + 1] - 1]``.
     """
     for i in range(rows.shape[0]):
         s = states[rows[i]]
@@ -175,11 +175,11 @@ def _ask(
         agent = tables[g, s["player"]]
         if s["phase"] == OVER or agent < 0:
             continue
-        place = bounds[agent + 1]
-        bounds[agent + 1] = place + 1
-        asked[place], drawn[place] = g, streams[g, _column(s, streams)]
-        shown[place] = s
-        shown[place]["generator"] = branch(drawn[place], uint64(_number(s)))
+        slot = bounds[agent + 1]
+        bounds[agent + 1] = slot + 1
+        deciding[slot], drawn[slot] = g, streams[g, _column(s, streams)]
+        shown[slot] = s
+        shown[slot]["generator"] = branch(drawn[slot], uint64(_number(s)))
 
 
 @entry

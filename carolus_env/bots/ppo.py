@@ -116,9 +116,9 @@ def evaluate_candidates(s: np.void, policy: Policy) -> Int:
 @kernel
 def sample(count: Int, probabilities: F32, fraction: float) -> Int:
     """Return the index that a fraction from 0 to 1 draws."""
-    chosen, left = 0, float32(fraction)
-    while chosen < count - 1 and left >= probabilities[chosen]:
-        left -= probabilities[chosen]
+    chosen, remaining = 0, float32(fraction)
+    while chosen < count - 1 and remaining >= probabilities[chosen]:
+        remaining -= probabilities[chosen]
         chosen += 1
     return chosen
 

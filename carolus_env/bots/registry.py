@@ -155,9 +155,9 @@ def _as_script(path: Path) -> Iterator[None]:
             sys.argv = arguments
             sys.path.remove(str(folder))
             new = set(sys.modules) - before
-            theirs = {name for name in new if _lies_in(folder, sys.modules[name])}
+            local = {name for name in new if _lies_in(folder, sys.modules[name])}
             for name in new:
-                if name.partition(".")[0] in theirs:
+                if name.partition(".")[0] in local:
                     del sys.modules[name]
 
 

@@ -170,17 +170,17 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
         data = to_arrays(
             games,
             observation=options.observation,
-            out=parts / "whole",
+            out=parts / "complete",
             threads=min(options.workers or cores(), 256),
             progress=progress,
         )
-    whole = parts / "whole"
-    write_packed(whole / "games.safetensors", games)
-    np.save(whole / "tables.npy", tables)
-    write_file(whole / "README.md", _card(job, command, games, tables, data).encode())
+    complete = parts / "complete"
+    write_packed(complete / "games.safetensors", games)
+    np.save(complete / "tables.npy", tables)
+    write_file(complete / "README.md", _card(job, command, games, tables, data).encode())
     about = {**job.to_dict(), "command": command, "games_a_deal": job.deal}
-    write_json(whole / minari.JOB, about)
-    whole.rename(out)
+    write_json(complete / minari.JOB, about)
+    complete.rename(out)
     shutil.rmtree(parts)
     print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
     if options.minari is not None:
@@ -202,7 +202,7 @@ def _parts_folder(job: Job, out: Path) -> Path:
         raise ValueError(
             f"{parts} holds parts of another data set: remove it, or name another --out"
         )
-    shutil.rmtree(parts / "whole", ignore_errors=True)
+    shutil.rmtree(parts / "complete", ignore_errors=True)
     return parts
 
 
@@ -262,7 +262,7 @@ def _agents_table(job: Job, tables: npt.NDArray[np.uint8], data: Arrays) -> str:
     paid[data.games, data.seats] = data.returns
     lines = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
     for k, name in enumerate(job.agents):
-        mine = tables == k
-        games, decided = mine.any(axis=1).sum(), mine[data.games, data.seats].mean()
-        lines.append(f"| `{name}` | {games:,} | {decided:.1%} | {paid[mine].mean():+.3f} |")
+        own = tables == k
+        games, decided = own.any(axis=1).sum(), own[data.games, data.seats].mean()
+        lines.append(f"| `{name}` | {games:,} | {decided:.1%} | {paid[own].mean():+.3f} |")
     return "\n".join(lines)

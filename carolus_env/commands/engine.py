@@ -67,26 +67,26 @@ def serve(agent: Agent, requests: IO[bytes], answers: IO[bytes]) -> None:
 
 def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
     """Return the message that answers a line."""
-    asked: dict[str, Any] = {}
+    message: dict[str, Any] = {}
     try:
-        asked = protocol.read(data, "greeting", "request")
-        if "protocol" in asked:
+        message = protocol.read(data, "greeting", "request")
+        if "protocol" in message:
             return {**protocol.GREETING, "name": agent.name}
-        return _decision(agent, asked)
+        return _decision(agent, message)
     except Exception as error:  # a user's agent can fail in any way
         text = str(error) if isinstance(error, ValueError) else failures.message(error)
-        return {"id": asked.get("id"), "error": text}
+        return {"id": message.get("id"), "error": text}
 
 
-def _decision(agent: Agent, asked: dict[str, Any]) -> dict[str, Any]:
+def _decision(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
     """Return an answer; the same agent here would decide the same, and draw as many numbers."""
-    game = from_text(asked["position"])
+    game = from_text(request["position"])
     if not engine.legal_masks(game).any():
         phase = PHASE_NAMES[int(game["phase"][0])]
         raise ValueError(f"the position waits for no decision: its phase is {phase}")
-    stream = np.array([asked["seed"]], np.uint64) if "seed" in asked else new_streams(None, 1)
+    stream = np.array([request["seed"]], np.uint64) if "seed" in request else new_streams(None, 1)
     game["generator"] = branches(stream, 0)
-    values = bots.opinion(agent, game).values if asked.get("analyse") else None
+    values = bots.opinion(agent, game).values if request.get("analyse") else None
     action = int(agent.act(game, stream)[0])
-    answer = {"id": asked["id"], "action": action, "seed": int(stream[0])}
+    answer = {"id": request["id"], "action": action, "seed": int(stream[0])}
     return answer if values is None else {**answer, "values": values[0].tolist()}

@@ -255,9 +255,9 @@ def _evaluated(
         cup = evaluation.Tournament(plan, options.agents if several else made)
     except ValueError as error:
         raise UserError(_one_line(error)) from error
-    wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
-    if wanted and played > wanted and not options.quiet:
-        _note(f"{wanted} games rounded up to {played}: complete rotations of the seats")
+    requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
+    if requested and played > requested and not options.quiet:
+        _note(f"{requested} games rounded up to {played}: complete rotations of the seats")
     code, trouble = _play(options, cup, workers)
     counted = cup.games // plan.games_per_deal * plan.games_per_deal
     unsaved, summary = "", {}

@@ -201,7 +201,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     """
     # Read first, without --help: it decides which options there are, and their defaults.
     name = program.removeprefix("python ")
-    source, others = tyro.cli(
+    source, rest = tyro.cli(
         TrainArguments, args=arguments, prog=name, return_unknown_args=True, add_help=False
     )
     command = f"{program} {shlex.join(arguments)}".rstrip()
@@ -209,7 +209,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
         for option in ("config", "learner"):
             if getattr(source, option) is not None:
                 raise ValueError(f"--resume takes its options from the run; leave out --{option}")
-        return _resumed(source.resume, others, command, name)
+        return _resumed(source.resume, rest, command, name)
     if source.config is not None:
         config = read_config(source.config, source.learner)
     else:
@@ -217,7 +217,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     kind = arguments_of(config)
     options = tyro.cli(
         kind,
-        args=others,
+        args=rest,
         default=kind(learner=config.learner_name),
         description=(__doc__ or "").replace(PROGRAM, program),
         prog=name,
@@ -244,7 +244,7 @@ def _new_folder(config: RunConfig) -> Path:
     return folder
 
 
-def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Job:
+def _resumed(folder: Path, rest: Sequence[str], command: str, name: str) -> Job:
     """Return the run in a folder; other words of the command line may change only its length."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
@@ -257,7 +257,7 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
-    changes = tyro.cli(resume_arguments(config), args=others, prog=f"{name} --resume FOLDER")
+    changes = tyro.cli(resume_arguments(config), args=rest, prog=f"{name} --resume FOLDER")
     changed = {key: value for key, value in vars(changes).items() if value is not None}
     if changed.get("backend", "ray") != "ray":
         changed["ray_address"] = None

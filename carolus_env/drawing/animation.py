@@ -152,8 +152,8 @@ def _gif_colours(samples: Sequence[Any]) -> Any:
         sheet.paste(sample, (0, i * height))
     result = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
     plain = [part for _, colour in result[:_PLAIN_COLOURS] for part in colour]
-    some = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
-    mixed = some.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
+    small = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
+    mixed = small.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
     colours = image.new("P", (1, 1))
     colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
     return colours
@@ -244,12 +244,12 @@ def _check_seconds(seconds: float) -> None:
 class _Piece:
     """An element and the frames that show it."""
 
-    __slots__ = ("frames", "markup", "place")
+    __slots__ = ("frames", "index", "markup")
 
     def __init__(self, markup: str) -> None:
         self.markup = markup
         self.frames: list[int] = []
-        self.place = 0  # among all pieces, from back to front
+        self.index = 0  # among all pieces, from back to front
 
 
 def _merge(
@@ -270,20 +270,20 @@ def _merge(
     added: list[tuple[int, _Piece]] = []
     for i, piece in enumerate(result):
         if piece is None:  # was it in an earlier frame, between its neighbours?
-            following = next((one.place for one in result[i:] if one is not None), len(pieces))
+            following = next((p.index for p in result[i:] if p is not None), len(pieces))
             between = pieces[done:following]
-            piece = next((one for one in between if one.markup == leaves[i]), None)
+            piece = next((other for other in between if other.markup == leaves[i]), None)
         if piece is None:
             piece = _Piece(leaves[i])
             added.append((done, piece))
         else:
-            done = piece.place + 1
+            done = piece.index + 1
         piece.frames.append(number)
         ordered.append(piece)
-    for place, piece in reversed(added):
-        pieces.insert(place, piece)
-    for place, piece in enumerate(pieces):
-        piece.place = place
+    for index, piece in reversed(added):
+        pieces.insert(index, piece)
+    for index, piece in enumerate(pieces):
+        piece.index = index
     return ordered
 
 
@@ -297,15 +297,15 @@ def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Ite
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):
             continue
-        kept = {
+        attributes = {
             key: value
             for key, value in child.attrib.items()
             if name != "g" or not key.startswith(_FOR_PAGES)
         }
-        tag = name + "".join(f' {key}="{escape(value)}"' for key, value in kept.items())
+        tag = name + "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
         if name == "g":
             yield from _leaves(
-                child, *((f"{head}<{tag}>", f"</g>{tail}") if kept else (head, tail))
+                child, *((f"{head}<{tag}>", f"</g>{tail}") if attributes else (head, tail))
             )
         elif child.text:
             yield f"{head}<{tag}>{escape(child.text)}</{name}>{tail}"

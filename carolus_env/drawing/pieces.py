@@ -138,13 +138,13 @@ def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
     for size in sizes:
         if ems * size <= width:
             return content, size
-    room, kept = width / sizes[-1] - _width("…"), ""
+    room, shortened = width / sizes[-1] - _width("…"), ""
     for letter in content:
         room -= _width(letter)
         if room < 0:
             break
-        kept += letter
-    return kept.rstrip("\u200d ") + "…", sizes[-1]  # a joiner would wait for the next letter
+        shortened += letter
+    return shortened.rstrip("\u200d ") + "…", sizes[-1]  # a joiner would wait for the next letter
 
 
 @cache

@@ -232,8 +232,8 @@ def observe(
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
     else:
         values = array("viewers", viewers)
-        whole = values.dtype.kind in "iu" or not values.size
-        if values.shape != (count,) or not whole or ((values < 0) | (values >= players)).any():
+        integral = values.dtype.kind in "iu" or not values.size
+        if values.shape != (count,) or not integral or ((values < 0) | (values >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
         seats = np.array(values, np.int64)
     if dtype == np.uint8:
@@ -268,19 +268,19 @@ def _observe(states: Records, rows: I64, viewers: I64, out: U8) -> None:
 
 @entry
 def _observe_scaled(
-    states: Records, rows: I64, viewers: I64, scale: F32, whole: U8, out: F32
+    states: Records, rows: I64, viewers: I64, scale: F32, raw: U8, out: F32
 ) -> None:
     for i in range(out.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
-        write_observation(states[g], viewers[i], whole, 0)
-        scale_observation(whole, 0, scale, out, i)
+        write_observation(states[g], viewers[i], raw, 0)
+        scale_observation(raw, 0, scale, out, i)
 
 
 @kernel
-def scale_observation(whole: U8, whole_row: Int, scale: F32, out: F32, row: Int) -> None:
-    """Write the row of whole numbers times its scales into ``out[row]``."""
+def scale_observation(raw: U8, raw_row: Int, scale: F32, out: F32, row: Int) -> None:
+    """Write the row of raw numbers times its scales into ``out[row]``."""
     for i in range(out.shape[1]):
-        out[row, i] = np.float32(whole[whole_row, i]) * scale[i]
+        out[row, i] = np.float32(raw[raw_row, i]) * scale[i]
 
 
 @kernel
@@ -421,15 +421,15 @@ def team_at(own_team: Int, k: Int, teams: Int) -> Int:
 
 
 @kernel
-def next_in_circle(place: Int, count: Int) -> Int:
-    """Return the place after ``place`` in a circle of ``count``."""
-    return place + 1 if place + 1 < count else 0
+def next_in_circle(index: Int, count: Int) -> Int:
+    """Return the index after ``index`` in a circle of ``count``."""
+    return index + 1 if index + 1 < count else 0
 
 
 @kernel
-def clockwise_from(start: Int, place: Int, count: Int) -> Int:
-    """Return the places clockwise from ``start`` to ``place`` in a circle of ``count``."""
-    steps = place - int64(start)
+def clockwise_from(start: Int, end: Int, count: Int) -> Int:
+    """Return the places clockwise from ``start`` to ``end`` in a circle of ``count``."""
+    steps = end - int64(start)
     return steps if steps >= 0 else steps + count
 
 

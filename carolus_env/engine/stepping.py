@@ -23,7 +23,7 @@ class Views(NamedTuple):
     """Buffers that the kernels write the legal actions and observations to."""
 
     masks: npt.NDArray[np.int8] | None  # (n, 95), or None: not wanted
-    whole: npt.NDArray[np.uint8] | None  # (n, length) observations; (1, length) scratch if scaled
+    raw: npt.NDArray[np.uint8] | None  # (n, length) observations; (1, length) scratch if scaled
     scales: npt.NDArray[np.float32] | None  # (length,), for float32 observations
     scaled: npt.NDArray[np.float32] | None  # (n, length) float32 observations
 
@@ -51,7 +51,7 @@ def write_views(s: np.void, g: Int, views: Views) -> Int:
     """Write the row of game ``g`` in every view; returns the number of its legal set."""
     number = legal.legal_set(s)
     _write_mask(number, g, views.masks)
-    _observe(s, g, views.whole, views.scales, views.scaled)
+    _observe(s, g, views.raw, views.scales, views.scaled)
     return number
 
 
@@ -62,13 +62,13 @@ def _write_mask(number: Int, g: Int, masks: I8 | None) -> None:
 
 
 @kernel
-def _observe(s: np.void, g: Int, whole: U8 | None, scales: Any, scaled: F32 | None) -> None:
-    """Write it into ``whole[g]``; or, by way of ``whole[0]``, into ``scaled[g]``."""
-    if whole is not None:
+def _observe(s: np.void, g: Int, raw: U8 | None, scales: Any, scaled: F32 | None) -> None:
+    """Write it into ``raw[g]``; or, by way of ``raw[0]``, into ``scaled[g]``."""
+    if raw is not None:
         row = g if scaled is None else 0
-        write_observation(s, int64(s["player"]), whole, row)
+        write_observation(s, int64(s["player"]), raw, row)
         if scaled is not None:
-            scale_observation(whole, row, scales, scaled, g)
+            scale_observation(raw, row, scales, scaled, g)
 
 
 @rare
@@ -113,7 +113,7 @@ PLAYER_BITS: Final = (1 << SET_SHIFT - PLAYER_SHIFT) - 1
 
 @entry
 def play_one(
-    states: Records, action: Int, whole: U8 | None, scales: F32 | None, scaled: F32 | None
+    states: Records, action: Int, raw: U8 | None, scales: F32 | None, scaled: F32 | None
 ) -> Int:
     """Play ``action`` (a negative one: nothing), roll, and observe; returns what is due next."""
     s = states[0]
@@ -122,7 +122,7 @@ def play_one(
             return ILLEGAL
         turns.play(s, action)
     turns.roll_on(s)
-    number = write_views(s, 0, Views(None, whole, scales, scaled))
+    number = write_views(s, 0, Views(None, raw, scales, scaled))
     return int64(s["phase"]) | int64(s["player"]) << PLAYER_SHIFT | number << SET_SHIFT
 
 
@@ -134,12 +134,12 @@ def refresh_views(
     states: Records,
     numbers: I64,
     masks: Any,
-    whole: Any,
+    raw: Any,
     scales: Any,
     scaled: Any,
 ) -> None:
     """Write all views, and ``numbers`` of the legal sets."""
-    views = Views(masks, whole, scales, scaled)
+    views = Views(masks, raw, scales, scaled)
     for g in range(states.shape[0]):
         numbers[g] = write_views(states[g], g, views)
 
@@ -157,11 +157,11 @@ def first_illegal(states: Records, actions: I64) -> Int:
 def play_batch(
     states: Records, actions: I64, blank: Records, territories: I64,
     rewards: Any, terminated: Any, truncated: Any,
-    numbers: I64, masks: Any, whole: Any, scales: Any, scaled: Any,
+    numbers: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
 ) -> None:  # fmt: skip
     """Play a legal action in every game, with dice, outcomes, new games and views."""
     fresh, outcomes = ResetSource(blank, territories), Outcomes(rewards, terminated, truncated)
-    views = Views(masks, whole, scales, scaled)
+    views = Views(masks, raw, scales, scaled)
     for g in range(states.shape[0]):
         s = states[g]
         turns.play(s, actions[g])
@@ -190,10 +190,10 @@ def sample_weighted(numbers: I64, generators: U64, weights: F32, actions: I64) -
 @entry
 def rollout(
     states: Records, generators: U64, decisions: Int, blank: Records, territories: I64, totals: F64,
-    numbers: I64, masks: Any, whole: Any, scales: Any, scaled: Any,
+    numbers: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
 ) -> Int:  # fmt: skip
     """Play random decisions in every game, all views written at each; returns games that ended."""
-    fresh, views = ResetSource(blank, territories), Views(masks, whole, scales, scaled)
+    fresh, views = ResetSource(blank, territories), Views(masks, raw, scales, scaled)
     ended = 0
     for _ in range(decisions):
         for g in range(states.shape[0]):

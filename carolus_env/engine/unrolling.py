@@ -75,7 +75,7 @@ def _read_dice(s: np.void, count: Any, event: Any, game: Any) -> Any:
 @entry
 def unroll(
     states: Records, events: Any, bounds: I64, firsts: Any,
-    masks: Any, whole: Any, scales: Any, scaled: Any,
+    masks: Any, raw: Any, scales: Any, scaled: Any,
     actions: Any, seats: Any, returns: Any, dones: Any, discounts: Any,
     faces: U8, payoffs: Any, lasts: Any, fault: Any,
 ) -> None:  # fmt: skip
@@ -85,7 +85,7 @@ def unroll(
         for seat in range(lasts.shape[0]):
             lasts[seat] = -1
         game = Recorded(
-            events, bounds[g + 1], firsts[g], Views(masks, whole, scales, scaled),
+            events, bounds[g + 1], firsts[g], Views(masks, raw, scales, scaled),
             actions, seats, dones, discounts, faces, lasts,
         )  # fmt: skip
         begun = _read_dice(s, 0, bounds[g], game)

@@ -195,32 +195,32 @@ def _write_clans(s: np.void, player: Int, team: Int, row: F32, at: Int) -> Any:
                 most = max(most, int64(s["courts"][other, clan]))
                 if int64(s["team"][other]) != team:
                     threat = max(threat, int64(s["reserves"][other, clan]))
-        place = at + clan
-        row[place] = held
-        _put(row, place + CLANS, int64(s["courts"][player, clan]) - most, _LEAD)
-        _put(row, place + 2 * CLANS, s["reserves"][player, clan], _RESERVE)
-        _put(row, place + 3 * CLANS, threat, _THREAT)
-        _put(row, place + 4 * CLANS, paladins_out(s, clan), _OUT)
+        column = at + clan
+        row[column] = held
+        _put(row, column + CLANS, int64(s["courts"][player, clan]) - most, _LEAD)
+        _put(row, column + 2 * CLANS, s["reserves"][player, clan], _RESERVE)
+        _put(row, column + 3 * CLANS, threat, _THREAT)
+        _put(row, column + 4 * CLANS, paladins_out(s, clan), _OUT)
     return at + 5 * CLANS
 
 
 @part
 def _write_regions(s: np.void, team: Int, row: F32, at: Int) -> Any:
     """Write blocks margin and castles; return the next place."""
-    teams, n, here = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
-    one, two = (team + 1) % teams, (team + 2) % teams  # with two teams, two is the team itself
-    circle, circle_1 = strengths(s, team), strengths(s, one)
-    circle_2 = strengths(s, two) if teams > 2 else circle_1
+    teams, n, emperor = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
+    rival_1, rival_2 = (team + 1) % teams, (team + 2) % teams  # of two teams, rival_2 is ``team``
+    circle, circle_1 = strengths(s, team), strengths(s, rival_1)
+    circle_2 = strengths(s, rival_2) if teams > 2 else circle_1
     for k in range(AHEAD):
         row[at + k], row[at + AHEAD + k] = 0, 0
         if k >= n:
             continue
-        region = (here + k + 1) % n
+        region = (emperor + k + 1) % n
         owner, castles = int64(s["region_owner"][region]), int64(s["region_castles"][region])
         own = count_at(circle, region) + castles * int64(owner == team)
-        other = count_at(circle_1, region) + castles * int64(owner == one)
+        other = count_at(circle_1, region) + castles * int64(owner == rival_1)
         if teams > 2:
-            other = max(other, count_at(circle_2, region) + castles * int64(owner == two))
+            other = max(other, count_at(circle_2, region) + castles * int64(owner == rival_2))
         _put(row, at + k, own - other, _MARGIN)
         _put(row, at + AHEAD + k, castles if owner == team else -castles, _CASTLES)
     return at + 2 * AHEAD
@@ -286,13 +286,13 @@ def write_candidates(
             view.after[0] = s
             play_plan(view.after[0], proposals.choices[k])
             plan = proposals.choices[k]
-            for place in range(choices.shape[1]):
-                choices[k, place] = first_of(plan)  # -1 when none is left
+            for step in range(choices.shape[1]):
+                choices[k, step] = first_of(plan)  # -1 when none is left
                 plan = rest_of(plan)
             write_row(view.after[0], int64(s["player"]), kind, view, rows[k])
     for k in range(count, choices.shape[0]):
-        for place in range(choices.shape[1]):
-            choices[k, place] = -1
+        for step in range(choices.shape[1]):
+            choices[k, step] = -1
         for j in range(rows.shape[1]):
             rows[k, j] = 0
     return count

@@ -133,8 +133,8 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         chosen = rules_for(CarolusTurnsVectorEnv, players, rules)
         num_envs = whole_number("num_envs", num_envs, 1)
         check_options(illegal, "float32", render_mode, VECTOR_RENDER_MODES)
-        turns, others = Turns(candidates, plans), FixedOpponents(chosen, opponents)
-        games = TurnGames(chosen, num_envs, others, seat=seat, turns=turns)
+        turns, fixed = Turns(candidates, plans), FixedOpponents(chosen, opponents)
+        games = TurnGames(chosen, num_envs, fixed, seat=seat, turns=turns)
         super().__init__(
             games,
             candidates_box(games),

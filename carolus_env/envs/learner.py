@@ -216,11 +216,11 @@ class LearnerGames:
         if starts is None:
             self._start(seed, rows, None)
             return
-        kept = self.numbers(), {name: array.copy() for name, array in self.arrays().items()}
+        saved = self.numbers(), {name: array.copy() for name, array in self.arrays().items()}
         try:
             self._start(seed, rows, starts)
         except Exception:
-            self.restore(*kept)
+            self.restore(*saved)
             raise
 
     def _start(
@@ -235,8 +235,8 @@ class LearnerGames:
         if starts is None:
             games = engine.new_games(self.rules, len(picked), seed=seeds)
         else:
-            games, wanted = starts(seeds, seed is not None)
-            seats = np.where(wanted < 0, seats, wanted)
+            games, chosen = starts(seeds, seed is not None)
+            seats = np.where(chosen < 0, seats, chosen)
         put(self.states, picked, games)
         self._generators[picked] = new_streams(seeds, len(picked))
         self.seats[picked] = seats if self._fixed_seat is None else self._fixed_seat

@@ -288,8 +288,8 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
         turns: Turns | None = None,
         render_mode: str | None = None,
     ) -> None:
-        others = _opponents(rules, opponents)
-        games = TurnGames(rules, n, others, seat=seat, seed=seed, turns=turns)
+        fixed = _opponents(rules, opponents)
+        games = TurnGames(rules, n, fixed, seat=seat, seed=seed, turns=turns)
         super().__init__(games, candidates_box(games), seed, render_mode)
 
 

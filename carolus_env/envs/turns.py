@@ -152,20 +152,20 @@ class TurnGames(LearnerGames):
         chosen = self.choices[deciding, actions[legal]]
         for numbers in chosen.T.astype(np.int64):  # their first actions, then the second ones ...
             going = numbers >= 0
-            some, numbers = deciding[going], numbers[going]
-            before = None if self.watcher is None else pick(self.states, some)
-            engine.step(self.states, numbers, rows=some)
+            games, numbers = deciding[going], numbers[going]
+            before = None if self.watcher is None else pick(self.states, games)
+            engine.step(self.states, numbers, rows=games)
             if self.watcher is not None and before is not None:
-                self.watcher.decided(some, before, numbers)
+                self.watcher.decided(games, before, numbers)
         return deciding
 
     def _refuse(
-        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], place: int
+        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], index: int
     ) -> None:
-        game = int(rows[place])
+        game = int(rows[index])
         state = self.states[game]
         phase, legal = PHASE_NAMES[state["phase"]], list(range(int(self.counts[game])))
-        raise IllegalChoiceError(game, int(state["player"]), phase, int(actions[place]), legal)
+        raise IllegalChoiceError(game, int(state["player"]), phase, int(actions[index]), legal)
 
     def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
         super()._play_on(rows)

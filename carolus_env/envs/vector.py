@@ -125,18 +125,18 @@ class LearnerVectorEnv(VectorEnv):
                     f"got shape {mask.shape} and dtype {mask.dtype}"
                 )
             rows = np.flatnonzero(mask)
-        wanted = None
+        start = None
         if each is not None:
-            wanted = starts.start_from(self.games.rules, [each[row] for row in rows.tolist()])
+            start = starts.start_from(self.games.rules, [each[row] for row in rows.tolist()])
         if seeds is None:
             if not self._started:
                 self.games.reset(None)
-            if wanted is not None:
-                self.games.reset(None, rows, wanted)
+            if start is not None:
+                self.games.reset(None, rows, start)
             elif self._started:
                 self.games.restart(rows)
         else:
-            self.games.reset(seeds[rows], rows, wanted)
+            self.games.reset(seeds[rows], rows, start)
         self._started = True
         self._over[rows] = False
         return self._look(), self._info(rows)
@@ -277,10 +277,10 @@ class LearnerVectorEnv(VectorEnv):
         for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
             present = self._everybody
             if rows is not None:  # never a view: final infos outlive the step
-                present, kept = np.zeros_like(present), np.zeros_like(values)
+                present, filtered = np.zeros_like(present), np.zeros_like(values)
                 present[rows] = True
-                kept[rows] = values[rows]
-                values = kept
+                filtered[rows] = values[rows]
+                values = filtered
             elif self._copy:
                 present, values = present.copy(), values.copy()
             infos |= {name: values, f"_{name}": present}

@@ -48,12 +48,12 @@ def suite(players: int) -> Suite:
     if players not in DEALS:
         raise ValueError(f"{NAME} has {sorted(DEALS)} players, got {players!r}")
     positions = shipped(players)
-    for what, wanted, got in (
+    for what, expected, got in (
         ("ladder", LADDER, ladder.digest()),
         (f"suite of {players} players", SUITES[players], positions.digest),
     ):
-        if wanted != got:
-            raise ValueError(f"{NAME} has the {what} with hash {wanted}, got {got}")
+        if expected != got:
+            raise ValueError(f"{NAME} has the {what} with hash {expected}, got {got}")
     return positions
 
 

@@ -132,9 +132,9 @@ def _all_played(
     fixtures = fixtures.checked(len(agents), rules.players)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     for start in range(0, max(len(fixtures.tables), 1), SIDE_BY_SIDE):
-        some = Fixtures(*(column[start : start + SIDE_BY_SIDE] for column in fixtures))
+        block = Fixtures(*(column[start : start + SIDE_BY_SIDE] for column in fixtures))
         advance = None if progress is None else partial(_advance, progress, start)
-        yield _play(some, agents, rules, seed, advance)
+        yield _play(block, agents, rules, seed, advance)
 
 
 def _advance(progress: Progress, before: int, done: int) -> None:
@@ -229,14 +229,14 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
             changes the states.
     """
     # Agents from a user's file come wrapped in checks, most of which would be done twice here.
-    theirs = isinstance(agent, Checked)
+    checked = isinstance(agent, Checked)
     player = agent.agent if isinstance(agent, Checked) else agent
-    before = states.tobytes() if theirs else b""
+    before = states.tobytes() if checked else b""
     try:
         actions = np.asarray(player.act(states, generators))
     except (Exception, SystemExit) as error:
         raise agent_error(error, agent.name, f" failed with {failures.message(error)}") from error
-    if theirs and states.tobytes() != before:
+    if checked and states.tobytes() != before:
         raise ArenaError(f"agent {agent.name!r} {CHANGED}", agent.name, CHANGED)
     if actions.dtype.kind not in "iu" or actions.shape != states.shape:
         reason = (

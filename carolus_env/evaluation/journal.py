@@ -177,10 +177,10 @@ def _line(entry: dict[str, Any]) -> bytes:
 
 
 def _differences(saved: Saved, plan: Plan) -> list[str]:
-    had, wanted = saved.plan.to_dict(), plan.to_dict()
-    keys = [key for key in {**wanted, **had} if key != "rules"]  # an optional one may be in one
-    pairs = [(key, had.get(key), wanted.get(key)) for key in keys]
-    pairs += [(key, had["rules"][key], wanted["rules"][key]) for key in wanted["rules"]]
+    old, new = saved.plan.to_dict(), plan.to_dict()
+    keys = [key for key in {**new, **old} if key != "rules"]  # an optional one may be in one
+    pairs = [(key, old.get(key), new.get(key)) for key in keys]
+    pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]
     ours = versions()["carolus-env"]
     pairs.append(("carolus-env", saved.versions.get("carolus-env"), ours))
     return [f"{key}: {a!r} in the file, {b!r} here" for key, a, b in pairs if a != b]
@@ -232,9 +232,9 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
 
 def _read_header(data: Any) -> tuple[Plan, dict[str, str]]:
     header = check(data, dict, "the header")
-    for key, wanted in (("format", FORMAT), ("version", VERSION)):
-        if header.get(key) != wanted:
-            raise DataError(f"{key} must be {wanted!r}, got {shown(header.get(key))}")
+    for key, expected in (("format", FORMAT), ("version", VERSION)):
+        if header.get(key) != expected:
+            raise DataError(f"{key} must be {expected!r}, got {shown(header.get(key))}")
     made_with = get(header, "versions", dict)
     try:
         return Plan.from_dict(header), made_with
@@ -305,8 +305,8 @@ class _Lines:
             raise self._error(int(wrong.argmax()), "shares do not sum to 1")
         return Results(**result)
 
-    def _compare(self, key: str, wanted: list[Any]) -> None:
-        for row, (entry, value) in enumerate(zip(self.entries, wanted, strict=True)):
+    def _compare(self, key: str, expected: list[Any]) -> None:
+        for row, (entry, value) in enumerate(zip(self.entries, expected, strict=True)):
             if entry.get(key) != value:
                 raise self._error(row, f"{key} must be {value}, got {shown(entry.get(key))}")
 
@@ -330,10 +330,10 @@ class _Lines:
             return result
         for row, value in enumerate(values):
             if _array(value, shape, column.low, column.high, kinds) is None:
-                wanted = f"numbers of shape {shape}" if shape else "a number"
+                expected = f"numbers of shape {shape}" if shape else "a number"
                 raise self._error(
                     row,
-                    f"{column.key} must be {wanted} from {column.low} to {column.high}, "
+                    f"{column.key} must be {expected} from {column.low} to {column.high}, "
                     f"got {shown(value)}",
                 )
         return values  # there are none

@@ -222,4 +222,4 @@ def win_rate(players: int, difference: F64) -> F64:
     """Return the win rate of an agent that is stronger by these Elo points, over all seatings."""
     seats: Sequence[tuple[int, int]] = [(1, 2), (2, 1)] if players == 3 else [(1, 1)]
     odds = np.exp(difference / ELO)
-    return np.mean([mine * odds / (mine * odds + theirs) for mine, theirs in seats], axis=0)
+    return np.mean([own * odds / (own * odds + other) for own, other in seats], axis=0)

@@ -86,15 +86,15 @@ def pairing_result(
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
-    mine = np.stack([results.tables == k for k in pair])
+    own = np.stack([results.tables == k for k in pair])
     shares = (results.shares * sides).sum(axis=2)
     wins = (shares > 1 - 1e-9).sum(axis=1)
     scores = (1 + shares[0] - shares[1]) / 2
     low, high = mean_interval(scores, results.deals)
     rate = float(scores.mean())
-    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in mine]
-    decisions = (results.decisions * mine).sum(axis=(1, 2))
-    seconds = np.nansum(results.seconds * mine, axis=(1, 2))
+    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in own]
+    decisions = (results.decisions * own).sum(axis=(1, 2))
+    seconds = np.nansum(results.seconds * own, axis=(1, 2))
     return PairingResult(
         agents=names,
         deals=len(np.unique(results.deals)),

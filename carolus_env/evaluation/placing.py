@@ -54,7 +54,7 @@ def evaluate(
     games: int,
     *,
     near: float | None,
-    others: Sequence[str] = (),
+    bots: Sequence[str] = (),
     half: str | None = None,
 ) -> Evaluation:
     """Place an agent on the ladder.
@@ -69,7 +69,7 @@ def evaluate(
         rules: of all games.
         games: against each agent.
         near: a guess of its rating; None: nothing is known.
-        others: specs of agents that it plays besides.
+        bots: specs of agents that it plays besides.
         half: of the suite, whose positions are of the usual rules, to measure its regret on;
             None: in none.
     """
@@ -86,7 +86,7 @@ def evaluate(
         spec = second.spec if first.spec in met else first.spec
         met[spec], results[spec] = _against(agent, rules, spec, games)
         elo, low, high = ladder.place(players, met)
-    for spec in others:
+    for spec in bots:
         if spec not in results:
             results[spec] = _against(agent, rules, spec, games)[1]
     loss = None if half is None else _loss(agent, players, half)

@@ -133,11 +133,11 @@ class Pace:
         self.seconds_a_game = max(block.seconds / games, 1e-9)
         self.largest = max(self.largest, _GROWTH * games)
 
-    def games(self, left: int) -> int:
-        """Return the size of the next block, with ``left`` games to go; all workers get some."""
+    def games(self, remaining: int) -> int:
+        """Return the size of the next block, when ``remaining`` are left; all workers get some."""
         most = min(int(BLOCK_SECONDS / self.seconds_a_game), self.largest, SIDE_BY_SIDE)
-        fair = max(-(-left // self.workers), int(_WORTH_SHARING / self.seconds_a_game))
-        return max(1, min(most, fair, left))
+        fair = max(-(-remaining // self.workers), int(_WORTH_SHARING / self.seconds_a_game))
+        return max(1, min(most, fair, remaining))
 
 
 @dataclass(frozen=True)

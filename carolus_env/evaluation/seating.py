@@ -111,9 +111,9 @@ def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
     teams = itertools.combinations(agents, 2)
     shared = 4 - len(agents)  # agents on both teams
     ways = [
-        (*one, *other)
-        for one, other in itertools.combinations(teams, 2)
-        if len({*one} & {*other}) == shared
+        (*first, *second)
+        for first, second in itertools.combinations(teams, 2)
+        if len({*first} & {*second}) == shared
     ]
     seats = [seat for team in (0, 1) for seat in range(4) if rules.team(seat) == team]
     order = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
@@ -154,7 +154,7 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
         if agents < 3:
             raise ValueError(f"strangers needs three agents, got {agents}")
         together = itertools.combinations(range(agents), min(agents, 4))
-        return [_strangers(rules, some) for some in together]
+        return [_strangers(rules, chosen) for chosen in together]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
     firsts = range(agents if schedule == "round_robin" else 1)
@@ -332,8 +332,8 @@ class Plan:
 def labels(names: Sequence[str]) -> list[str]:
     """Return the names of agents, numbered where one occurs more than once."""
     return [
-        f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
-        for place, name in enumerate(names)
+        f"{name} #{names[: index + 1].count(name)}" if names.count(name) > 1 else name
+        for index, name in enumerate(names)
     ]
 
 

@@ -176,10 +176,10 @@ def check_summary(data: Any) -> Summary:
         ValueError: when its format or version is another one.
     """
     result = data if isinstance(data, Mapping) else {}
-    for key, wanted in (("format", FORMAT), ("version", VERSION)):
-        if result.get(key) != wanted:
+    for key, expected in (("format", FORMAT), ("version", VERSION)):
+        if result.get(key) != expected:
             raise ValueError(
-                f"not the summary of a tournament: {key} must be {wanted!r}, "
+                f"not the summary of a tournament: {key} must be {expected!r}, "
                 f"got {shown(result.get(key))}"
             )
     return result

@@ -130,11 +130,11 @@ class Game:
         if dtype is None:
             return
         players = int(self.states["players"][0])
-        whole = np.zeros((1, observing.length(players)), np.uint8)
-        self.observation, self._observed = whole[0], (whole, None, None)
+        raw = np.zeros((1, observing.length(players)), np.uint8)
+        self.observation, self._observed = raw[0], (raw, None, None)
         if dtype == np.float32:
-            scaled = np.zeros(whole.shape, np.float32)
-            self.observation, self._observed = scaled[0], (whole, observing.scales(players), scaled)
+            scaled = np.zeros(raw.shape, np.float32)
+            self.observation, self._observed = scaled[0], (raw, observing.scales(players), scaled)
 
     # -------------------------------------------------------------------------------- playing
 
@@ -211,7 +211,7 @@ class Game:
         """Action numbers played since the game was made, in order; None where they are not kept."""
         if self._history is None:
             return None
-        return tuple(kept.action for kept in self._history)
+        return tuple(entry.action for entry in self._history)
 
     def refresh(self) -> None:
         """Roll what is due and update all attributes, after ``states`` was changed by hand."""

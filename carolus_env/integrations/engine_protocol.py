@@ -16,7 +16,7 @@ from carolus_env import engine
 from carolus_env.engine.state import single
 from carolus_env.notation import NotationError, read_move, to_line
 from carolus_env.notation.moves import run_text
-from carolus_env.system.untrusted import DataError, check, cut, get, parse_json, shown, whole
+from carolus_env.system.untrusted import DataError, check, cut, get, integer, parse_json, shown
 
 PROTOCOL: Final = "carolus-engine"
 VERSION: Final = 1
@@ -98,7 +98,7 @@ def read(data: bytes, *expected: str) -> dict[str, Any]:
         if "protocol" in values and not values.items() >= GREETING.items():
             raise DataError(f"the protocol must be {PROTOCOL}, version {VERSION}")
         if "seed" in values:
-            whole(values, "seed", 0, 2**64 - 1)
+            integer(values, "seed", 0, 2**64 - 1)
     except DataError as error:
         raise ProtocolError(f"sent {quoted(data)}: {error}") from None
     return values
@@ -126,23 +126,23 @@ def request(number: int, state: np.void, **more: Any) -> dict[str, Any]:
     }
 
 
-def action_of(answer: Mapping[str, Any], asked: Mapping[str, Any], state: np.void) -> int:
+def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.void) -> int:
     """Return the action number of an answer to a request.
 
     Raises:
         ProtocolError: when it answers another request, or is no legal action.
     """
     action = answer["action"]
-    if answer["id"] != asked["id"]:
-        raise ProtocolError(f"answered id {answer['id']}, expected {asked['id']}")
+    if answer["id"] != request["id"]:
+        raise ProtocolError(f"answered id {answer['id']}, expected {request['id']}")
     if isinstance(action, str):
         try:
             actions = read_move(state, action)
         except NotationError as error:
             raise ProtocolError(f"answered {error}") from None
         action = actions[0] if len(actions) == 1 else action
-    if type(action) is not int or action not in asked["legal"]:
-        raise ProtocolError(f"answered action {shown(action)}; legal are {asked['legal']}")
+    if type(action) is not int or action not in request["legal"]:
+        raise ProtocolError(f"answered action {shown(action)}; legal are {request['legal']}")
     return action
 
 

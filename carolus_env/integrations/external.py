@@ -110,9 +110,9 @@ class Program:
             selector.register(self._input, selectors.EVENT_WRITE)
             while b"\n" not in self._received:
                 stopping.current().check()
-                if (left := end - time.monotonic()) <= 0:
+                if (remaining := end - time.monotonic()) <= 0:
                     raise ProtocolError(f"gave no answer within {seconds:g} s{self._half()}")
-                for key, _ in selector.select(min(left, _POLL)):
+                for key, _ in selector.select(min(remaining, _POLL)):
                     if key.fd == self._output:
                         self._receive()
                     elif not (data := self._sent(data)):
@@ -189,15 +189,15 @@ class ExternalAgent(Agent):
             AgentError: when the program fails, is late, breaks the protocol or answers an illegal
                 action; with the position and what it sent.
         """
-        asked = [self._ask(states, generators, row, False) for row in range(len(states))]
-        return np.array([action for action, _ in asked], np.int64)
+        answers = [self._ask(states, generators, row, False) for row in range(len(states))]
+        return np.array([action for action, _ in answers], np.int64)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the program's choices, and its values if it gives them for all games."""
-        asked = [self._ask(states, generators, row, True) for row in range(len(states))]
+        answers = [self._ask(states, generators, row, True) for row in range(len(states))]
         probabilities = np.zeros((len(states), ACTIONS))
-        probabilities[np.arange(len(states)), [action for action, _ in asked]] = 1
-        values: Any = [values for _, values in asked]
+        probabilities[np.arange(len(states)), [action for action, _ in answers]] = 1
+        values: Any = [values for _, values in answers]
         return Opinion(probabilities, None if None in values else values)
 
     def _ask(
@@ -207,20 +207,20 @@ class ExternalAgent(Agent):
         seconds, more = self.options.seconds, {"seed": int(generators[row]), "analyse": analyse}
         with self._lock:
             self._number += 1
-            asked = protocol.request(self._number, states[row], seconds=seconds, **more)
+            request = protocol.request(self._number, states[row], seconds=seconds, **more)
             try:
                 if self._program is None:
                     self._program = Program(self.command, self.folder)
                     self._program.ask(protocol.GREETING, "its answer", self.options.start)
-                answer = self._program.ask(asked, "answer", seconds)
-                action = protocol.action_of(answer, asked, states[row])
+                answer = self._program.ask(request, "answer", seconds)
+                action = protocol.action_of(answer, request, states[row])
             except BaseException as error:
                 if self._program is not None:
                     self._program.kill()
                     self._program = None
                 if not isinstance(error, ProtocolError):
                     raise
-                where = f"in position {asked['position']!r}"
+                where = f"in position {request['position']!r}"
                 raise AgentError(self.name, f"the program {error}; {where}") from None
         bits = random_bits(generators[row : row + 1].copy())
         generators[row] = answer.get("seed", bits[0])

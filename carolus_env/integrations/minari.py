@@ -200,9 +200,9 @@ def episodes(
         last_seen = last_seen.reshape(len(ends), players, 1, -1)
         nothing = np.zeros((1, ACTIONS), np.int8)
         for game in range(len(ends)):
-            mine = slice(bounds[game], bounds[game + 1])
+            game_rows = slice(bounds[game], bounds[game + 1])
             for seat in range(players):
-                rows = mine.start + np.flatnonzero(data.seats[mine] == seat)
+                rows = game_rows.start + np.flatnonzero(data.seats[game_rows] == seat)
                 done = data.dones[rows]
                 cut_off = data.discounts[rows] != 0
                 yield Episode(

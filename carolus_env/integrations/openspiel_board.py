@@ -47,8 +47,8 @@ class SetUp:
         """Return the clans that the next territory can get, or the seats of the first player."""
         if len(self.clans) == TERRITORIES:
             return [(seat, 1 / players) for seat in range(players)]
-        left = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
-        return [(clan, left[clan] / sum(left)) for clan in range(CLANS) if left[clan]]
+        rest = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
+        return [(clan, rest[clan] / sum(rest)) for clan in range(CLANS) if rest[clan]]
 
     def drawn(self, outcome: int, rules: Rules) -> SetUp | Board:
         """Return the game after one more draw."""

@@ -132,7 +132,7 @@ def actor(state: Mapping[str, Any], layers: int) -> dict[str, npt.NDArray[np.flo
     names = {f"hidden.{n}": f"mlp_extractor.policy_net.{2 * n}" for n in range(layers)}
     names["action"] = "action_net"
     return {
-        f"{name}.{kind}": state[f"{theirs}.{kind}"].cpu().numpy().copy()
-        for name, theirs in names.items()
+        f"{name}.{kind}": state[f"{module}.{kind}"].cpu().numpy().copy()
+        for name, module in names.items()
         for kind in ("weight", "bias")
     }

@@ -185,19 +185,19 @@ class WorkerPool:
             for part in workers.runs(count, len(self._workers))
         ]
         if self.remote is None:
-            learnt = workers.together(
+            results = workers.together(
                 lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
                 range(len(tasks)),
             )
         else:
             begun, common = time.monotonic(), self.remote.share(self.shared)
-            learnt = self.remote.all((common, self.own[k], task) for k, task in enumerate(tasks))
+            results = self.remote.all((common, self.own[k], task) for k, task in enumerate(tasks))
             self.waited += time.monotonic() - begun
-        for k, one in enumerate(learnt):
-            self.own[k] = one.own
-            self.stats += one.stats
-            self.cpu_seconds += one.seconds
-        combine(self.shared, [one.shared for one in learnt], self._learner.summed)
+        for k, result in enumerate(results):
+            self.own[k] = result.own
+            self.stats += result.stats
+            self.cpu_seconds += result.seconds
+        combine(self.shared, [result.shared for result in results], self._learner.summed)
 
     # ------------------------------------------------------------------------ resuming
 
@@ -221,7 +221,7 @@ class WorkerPool:
 
 
 def combine(
-    common: Arrays, learnt: Sequence[Mapping[str, npt.NDArray[Any]]], summed: str = ""
+    common: Arrays, results: Sequence[Mapping[str, npt.NDArray[Any]]], summed: str = ""
 ) -> None:
     """Move common arrays by the mean of the workers' moves.
 
@@ -230,16 +230,16 @@ def combine(
 
     Args:
         common: changed in place.
-        learnt: each worker's arrays.
+        results: each worker's arrays.
         summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
     """
-    if len(learnt) == 1:  # to the last bit
+    if len(results) == 1:  # to the last bit
         for name, array in common.items():
-            array[...] = learnt[0][name]
+            array[...] = results[0][name]
         return
 
     def move(name: str) -> None:
-        array, own = common[name], np.stack([one[name] for one in learnt])
+        array, own = common[name], np.stack([arrays[name] for arrays in results])
         is_sum = bool(summed) and name.startswith(summed)
         (_add_moves if is_sum else _add_mean_moves)(array.reshape(-1), own.reshape(len(own), -1))
 

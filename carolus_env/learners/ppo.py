@@ -397,13 +397,13 @@ class Batch(NamedTuple):
     @classmethod
     def new(cls, policy: Policy) -> Batch:
         """Allocate memory for a policy and its candidates."""
-        most, one, weights = len(policy.logits), policy.net.activations, policy.net.weights
+        most, single, weights = len(policy.logits), policy.net.activations, policy.net.weights
         return cls(
-            Activations(*(np.zeros((most, len(layer)), np.float32) for layer in one)),
+            Activations(*(np.zeros((most, len(layer)), np.float32) for layer in single)),
             np.zeros(most, np.float32),
             np.zeros(most, np.float32),
-            np.zeros((most, len(one.sums)), np.float32),
-            Deltas.new(one),
+            np.zeros((most, len(single.sums)), np.float32),
+            Deltas.new(single),
             np.zeros_like(weights.hidden.swapaxes(1, 2), order="C"),
             Weights(*map(np.zeros_like, weights)),
             np.zeros(len(weights.rows), np.bool_),

@@ -253,7 +253,7 @@ class SelfPlayRun:
             self.rules,
             games,
             near=self.curve.elo(),
-            others=self.config.eval_bots,
+            bots=self.config.eval_bots,
             half=self.config.eval_suite,
         )
 

@@ -240,10 +240,10 @@ def last_checkpoint(folder: Path) -> Path:
         ValueError: when there is none.
     """
     result = (folder / "resume").glob("model_*_steps.zip")
-    whole = [path for path in result if _is_whole(path)]
-    if not whole:
+    complete = [path for path in result if _is_whole(path)]
+    if not complete:
         raise ValueError(f"{folder}: no readable checkpoint in resume/")
-    return max(whole, key=lambda path: int(path.stem.split("_")[1]))
+    return max(complete, key=lambda path: int(path.stem.split("_")[1]))
 
 
 class Export(BaseCallback):

@@ -272,9 +272,9 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     add_up(weights, inputs, activations.sums)
     apply_layers(weights, stage, activations)
     for role in range(teams):
-        wanted = target[(first_team + role) % teams]
-        loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
-        deltas.scores[role] = activations.values[role] - float32(wanted)
+        share = target[(first_team + role) % teams]
+        loss -= share * np.log(max(float(activations.values[role]), 1e-9))
+        deltas.scores[role] = activations.values[role] - float32(share)
     transpose(weights.hidden[stage], memory.hidden)
     backpropagate(weights, stage, memory.hidden, activations, deltas)
     learn_layers(adagrad, weights, squares, stage, activations, deltas, rate)
@@ -295,9 +295,9 @@ def _learn_from_game(memory: Memory, positions: Any, trace: float, rate: np.floa
             restore_inputs(inputs, history.lengths[t], history.rows[t], history.features[t])
             inputs.stage[0] = history.stages[t]
             loss += update(memory, history.first_team[t], rate)
-        kept = trace if history.followed[t] else 0.0
+        decay = trace if history.followed[t] else 0.0
         for team in range(teams):
-            target[team] = kept * target[team] + (1.0 - kept) * history.values[t, team]
+            target[team] = decay * target[team] + (1.0 - decay) * history.values[t, team]
     return loss
 
 

@@ -89,9 +89,9 @@ class Accumulator(NamedTuple):
     @classmethod
     def new(cls, inputs: Inputs) -> Accumulator:
         """Allocate memory for such inputs."""
-        one, indices = np.zeros(1, np.int64), np.zeros(len(inputs.rows), np.int64)
+        scalar, indices = np.zeros(1, np.int64), np.zeros(len(inputs.rows), np.int64)
         rows, features = np.zeros_like(inputs.rows), np.zeros_like(inputs.features)
-        return cls(one, one.copy(), rows, features, indices, rows.copy(), features.copy())
+        return cls(scalar, scalar.copy(), rows, features, indices, rows.copy(), features.copy())
 
 
 class Network(NamedTuple):

@@ -233,16 +233,16 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
 def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables region, reach and border; return the count."""
     players, teams = int64(s["players"]), int64(s["teams"])
-    n, here = int64(s["regions"]), int64(s["emperor"])
+    n, emperor = int64(s["regions"]), int64(s["emperor"])
     views = teams if teams > 2 else 1
     most_sizes = MOST_SIZES if teams == 2 else FEWER_SIZES
     most_margin = MOST_MARGIN if teams == 2 else FEWER_MARGIN
     circle_0 = strengths(s, team_in_role(s, 0))
     circle_1 = strengths(s, team_in_role(s, 1))
     circle_2 = strengths(s, team_in_role(s, 2)) if teams > 2 else circle_1
-    owner_before = team_role(s, int64(s["region_owner"][here]))
+    owner_before = team_role(s, int64(s["region_owner"][emperor]))
     for steps in range(1, n + 1):
-        region = here + steps
+        region = emperor + steps
         region = region - n if region >= n else region
         owner, castles = (
             team_role(s, int64(s["region_owner"][region])),
@@ -429,13 +429,13 @@ def encode_all(states: States) -> InputArrays:
     players = common_players(as_states(states), "inputs")
     if (states["phase"] == OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
-    one = Inputs.new()
+    scratch = Inputs.new()
     result = InputArrays(
         np.full((len(states), MOST_ROWS), -1, np.int32),
         np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
         np.zeros(len(states), np.int64),
     )
-    _encode_all(states, layout(players), one, result)
+    _encode_all(states, layout(players), scratch, result)
     return result
 
 

@@ -221,10 +221,10 @@ def read_move(state: np.void, text: str) -> list[int]:
     times, most = int(typed.get("times") or 1), _most(state, action)
     if not 1 <= times <= most:
         raise _refused(text, f"expected a number from 1 to {most}, got {times}")
-    whole = move_text(state, action, times)
-    outcome = whole.partition(decision_text(state, action))[2]
+    full = move_text(state, action, times)
+    outcome = full.partition(decision_text(state, action))[2]
     if typed["rest"] and typed["rest"] != _plain(outcome):
-        raise _refused(text, f"what would happen is {whole!r}")
+        raise _refused(text, f"what would happen is {full!r}")
     return [action] * times
 
 

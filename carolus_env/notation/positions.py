@@ -59,8 +59,8 @@ def _words(data: dict[str, Any], generator: bool) -> dict[str, list[str]]:
         winners = "".join(TEAM_LETTERS[team] for team in data["result"]["winners"])
         turn = [_OVER, data["result"]["reason"], winners or _NONE]
     else:
-        left = [str(data["placements_left"])] if data["phase"] == _PLACING else []
-        turn = [str(data["player"]), data["phase"], *left]
+        rest = [str(data["placements_left"])] if data["phase"] == _PLACING else []
+        turn = [str(data["player"]), data["phase"], *rest]
     courts = []
     for seat, court in enumerate(data["courts"]):
         held = [data["control"][clan] == seat for clan in range(CLANS)]
@@ -165,13 +165,13 @@ def _read_round(data: dict[str, Any], words: list[str]) -> None:
 def _read_turn(data: dict[str, Any], words: list[str]) -> None:
     over = rf"over ([a-z_]{{1,20}}) ({_NONE}|[A-C]{{1,3}})"
     result = _match("turn", rf"{over}|([0-9]) ([a-z]{{1,20}})(?: ([0-9]))?", words)
-    reason, winners, player, phase, left = result.groups()
-    data["placements_left"] = int(left or 0)
+    reason, winners, player, phase, remaining = result.groups()
+    data["placements_left"] = int(remaining or 0)
     if reason:
         data["phase"], data["player"] = _OVER, None
         teams = [] if winners == _NONE else [TEAM_LETTERS.index(team) for team in winners]
         data["result"] = {"reason": reason, "winners": teams}
-    elif phase == _OVER or (left is not None) != (phase == _PLACING):
+    elif phase == _OVER or (remaining is not None) != (phase == _PLACING):
         raise _wrong("turn", " ".join(words))
     else:
         data["phase"], data["player"] = phase, int(player)

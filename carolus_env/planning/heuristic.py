@@ -177,10 +177,10 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
         elif count > second:
             second = count
     if holder != NOBODY:
-        others = second if holder == first else most
+        rival = second if holder == first else most
         features[holding_team, CLANS_HELD] += 1
         features[holding_team, INFLUENCE] += out
-        lead = int64(s["courts"][holder, clan]) - others
+        lead = int64(s["courts"][holder, clan]) - rival
         lead = min(lead, _LEAD)
         features[holding_team, LEAD] += lead
         features[holding_team, LEAD_PALADINS] += lead * out * 0.1
@@ -189,8 +189,8 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
         team = int64(s["team"][player])
         if team == holding_team:
             continue
-        others = second if player == first else most
-        needed = others + 1 - int64(s["courts"][player, clan])
+        rival = second if player == first else most
+        needed = rival + 1 - int64(s["courts"][player, clan])
         at_hand = min(int64(s["reserves"][player, clan]), DICE[int64(s["players"])])
         if needed <= at_hand:
             features[team, TAKEABLE] += 1
@@ -220,7 +220,7 @@ def margin(power: Int, other: Int, third: Int) -> Int:
 
 @part
 def _count_regions(s: np.void, features: F64) -> None:
-    count, here = int64(s["regions"]), int64(s["emperor"])
+    count, emperor = int64(s["regions"]), int64(s["emperor"])
     three = int64(s["teams"] > 2)
     circle_0, circle_1 = strengths(s, 0), strengths(s, 1)
     circle_2 = strengths(s, 2) if three else (NOTHING, NOTHING)
@@ -235,7 +235,7 @@ def _count_regions(s: np.void, features: F64) -> None:
             reach_2 = max(reach_2, disc) if team == 2 else reach_2
     hold_0, hold_1, hold_2, attack_0, attack_1, attack_2 = 0, 0, 0, 0, 0, 0
     for region in range(count):
-        steps = region - here
+        steps = region - emperor
         steps = steps + count if steps <= 0 else steps
         owner, castles = int64(s["region_owner"][region]), int64(s["region_castles"][region])
         size = max(castles, 1)

@@ -77,7 +77,7 @@ class Listing(NamedTuple):
     """`STOP`, `ONE` or `ALL`."""
     context: PlanContext
     """The position and the weights of the evaluation."""
-    left: int
+    placements: int
     """The paladins to place."""
     regions: int
     """Regions of the position."""
@@ -129,9 +129,9 @@ class PlanScratch(NamedTuple):
 
 
 @kernel
-def pack(plan: Int, action: Int, place: Int) -> Int:
-    """Add ``action`` to the plan at index ``place``, which is still free."""
-    return plan | (int64(action) + 1) << (_STEP * place)
+def pack(plan: Int, action: Int, index: Int) -> Int:
+    """Add ``action`` to the plan at ``index``, which is still free."""
+    return plan | (int64(action) + 1) << (_STEP * index)
 
 
 @kernel
@@ -173,19 +173,19 @@ def actions_of(plan: int) -> list[int]:
 
 
 @kernel
-def _keep(plan: Int, value: float, plans: I64, values: F64, kept: Int) -> Int:
+def _keep(plan: Int, value: float, plans: I64, values: F64, count: Int) -> Int:
     """Insert a plan into the list of the best, best first; returns the new length."""
     longest = plans.shape[0]
-    if kept == longest:
+    if count == longest:
         if not value > values[longest - 1]:
-            return kept
-        kept -= 1
-    place = kept
-    while place > 0 and value > values[place - 1]:
-        plans[place], values[place] = plans[place - 1], values[place - 1]
-        place -= 1
-    plans[place], values[place] = plan, value
-    return kept + 1
+            return count
+        count -= 1
+    row = count
+    while row > 0 and value > values[row - 1]:
+        plans[row], values[row] = plans[row - 1], values[row - 1]
+        row -= 1
+    plans[row], values[row] = plan, value
+    return count + 1
 
 
 @kernel
@@ -209,8 +209,8 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     if width == ALL:
         scratch.states[0] = s
     scratch.total[0] = 0
-    left, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
-    return Listing(width, context, left, regions, stops, team, int64(s["teams"]), slack(weights))
+    count, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
+    return Listing(width, context, count, regions, stops, team, int64(s["teams"]), slack(weights))
 
 
 @kernel
@@ -233,7 +233,7 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     below["plan"] = pack(level["plan"], FIRST_PLACE + DESTINATIONS * clan + destination, depth)
     below["shares"], below["effect"], below["went"] = shares, effect, went
     below["scattered"] = int64(level["scattered"]) | int64(before != 0 and went != before)
-    if depth + 1 < listing.left:
+    if depth + 1 < listing.placements:
         below["clan"], below["target"] = clan, target
         below["reserve"] = level["reserve"] - (1 << 8 * clan)
     if listing.width == ALL:
@@ -252,22 +252,22 @@ def _write_scores_after_move(s: np.void, steps: Int, weights: F64, scratch: Plan
 
 
 @part
-def _keep_stops(listing: Listing, scratch: PlanScratch, kept: Int, plans: I64, values: F64) -> Any:
+def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, values: F64) -> Any:
     """Value every stop of the Emperor after all placements, and keep the best plans.
 
     Args:
         listing: a `Listing`.
         scratch: a `PlanScratch`.
-        kept: the length of the list so far.
+        count: the length of the list so far.
         plans, values: ``(K,)`` the list.
 
     Returns:
         The length of the list.
     """
     context, kinds, scores = listing.context, scratch.kinds, scratch.scores
-    team, teams, left = listing.team, listing.teams, listing.left
+    team, teams, placements = listing.team, listing.teams, listing.placements
     one_rival, other_rival = rivals(team, teams)
-    level, longest = scratch.levels[left], plans.shape[0]
+    level, longest = scratch.levels[placements], plans.shape[0]
     shares, effect, went = int64(level["shares"]), int64(level["effect"]), int64(level["went"])
     bound = listing.width == STOP and went != 0  # else he may stop anywhere
     nearest, farthest = went if bound else 1, went if bound else listing.stops
@@ -277,17 +277,17 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, kept: Int, plans: I64, v
     for stop in range(nearest, farthest + 1):
         row = -1
         if level["scattered"] == 1:
-            _write_scores_after_move(scratch.states[left], stop, context.weights, scratch)
+            _write_scores_after_move(scratch.states[placements], stop, context.weights, scratch)
         else:
             row = kind_after(shares, effect, went if went != 0 else stop, stop, context, kinds)
             write_rough_scores(row, effect, scratch.weighed, context.weights, kinds, scores)
         most = advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
-        if kept < longest or most > values[longest - 1]:
+        if count < longest or most > values[longest - 1]:
             if row >= 0:
                 write_scores_after(row, shares, effect, context, kinds, scores)
-            plan = pack(level["plan"], FIRST_MOVE + stop - 1, left)
-            kept = _keep(plan, advantage(scores, team, teams), plans, values, kept)
-    return kept
+            plan = pack(level["plan"], FIRST_MOVE + stop - 1, placements)
+            count = _keep(plan, advantage(scores, team, teams), plans, values, count)
+    return count
 
 
 @rare
@@ -307,14 +307,14 @@ def list_plans(
     Returns:
         The number of plans listed, at least 1 and at most K.
     """
-    listing, depth, kept = _begin(s, width, weights, scratch), 0, 0
+    listing, depth, count = _begin(s, width, weights, scratch), 0, 0
     while depth >= 0:
-        if depth < listing.left:
+        if depth < listing.placements:
             depth += 1 if _place_next(depth, listing, scratch) else -1
         else:
-            kept = _keep_stops(listing, scratch, kept, plans, values)
+            count = _keep_stops(listing, scratch, count, plans, values)
             depth -= 1
-    return kept
+    return count
 
 
 def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:

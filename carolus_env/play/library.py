@@ -149,12 +149,12 @@ class GameFile:
         entries: Iterable[tuple[int, Record | RecordError]] = scan_records(path)
         if lost_by is None:
             return cls(os.fspath(path), entries)
-        kept = (
+        lost = (
             (line, entry)
             for line, entry in entries
             if isinstance(entry, RecordError) or was_lost(entry, lost_by)
         )
-        return cls(f"{os.fspath(path)}: lost by {lost_by}", kept)
+        return cls(f"{os.fspath(path)}: lost by {lost_by}", lost)
 
     def replay(self, game: int) -> Replay:
         """Open one of the games; the one opened last is kept.

@@ -39,7 +39,7 @@ MAX_SEED: Final = 2**53 - 1
 """JSON readers keep whole numbers exact up to here."""
 LONGEST_NAME: Final = 40
 """Characters of a seat's name."""
-_NOBODY_ASKED: Final = (-1, 0)
+_NO_RUN: Final = (-1, 0)
 
 
 class TurnError(ValueError):
@@ -58,12 +58,12 @@ class PendingDecision(NamedTuple):
 
     Attributes:
         action: its decision.
-        asked: events: where the agent's run began, and up to where the agent was asked.
+        run: the events where the agent's run began, and up to which it has decided.
         stream: ``(1,)`` uint64, the random stream of that run, as far as it was used.
     """
 
     action: int
-    asked: tuple[int, int]
+    run: tuple[int, int]
     stream: npt.NDArray[np.uint64]
 
 
@@ -131,7 +131,7 @@ class Session:
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        self._asked = _NOBODY_ASKED  # this and the stream: see `PendingDecision`
+        self._run = _NO_RUN  # this and the stream: see `PendingDecision`
         self._stream = self._streams[:1]
 
     @classmethod
@@ -269,7 +269,7 @@ class Session:
         if self.agent is None:
             raise TurnError("no agent is to move")
         thought = self.think() if decided is None else decided
-        self._asked, self._stream = thought.asked, thought.stream
+        self._run, self._stream = thought.run, thought.stream
         self._decide(thought.action)
         return thought.action
 
@@ -289,12 +289,12 @@ class Session:
         if agent is None:
             raise TurnError("no agent is to move")
         seat, now = int(self.state["player"]), len(self.events)
-        begun, asked, stream = self._run_start(seat), self._asked, self._stream.copy()
-        if asked[0] != begun or asked[1] > now:
-            asked = begun, begun
+        begun, run, stream = self._run_start(seat), self._run, self._stream.copy()
+        if run[0] != begun or run[1] > now:
+            run = begun, begun
             stream = branches(self._streams[seat : seat + 1], [begun])
         action = -1
-        for index in range(asked[1], now + 1):
+        for index in range(run[1], now + 1):
             action = int(agent.act(_hidden(self._states[index], stream, index), stream)[0])
         if not engine.are_legal(self._states[-1], np.array([action]))[0]:
             raise ValueError(f"agent {agent.name!r} chose action {action}, which is illegal")
@@ -356,8 +356,8 @@ class Session:
         self._log.append(log_line(before[0], game[0], len(self.events), event, self.team_names()))
         self._states.append(game)
         self.version += 1
-        kept = ("roll", "action", "player")
-        self.events.append({key: event[key] for key in kept if key in event})
+        keys = ("roll", "action", "player")
+        self.events.append({key: event[key] for key in keys if key in event})
 
     def _roll_on(self) -> None:
         while chance.roll_due(self._states[-1])[0]:

@@ -186,9 +186,9 @@ class Terminal:
         if self.session.player is None:
             return "game over> "
         state, seat = self.session.state, self.session.player
-        left = f" {state['placements_left']}" if state["phase"] == PLACE else ""
+        remaining = f" {state['placements_left']}" if state["phase"] == PLACE else ""
         what = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "place", MOVE: "move"}
-        return f"{self._who(seat)}: {what[int(state['phase'])]}{left}> "
+        return f"{self._who(seat)}: {what[int(state['phase'])]}{remaining}> "
 
     def _say(self, text: str, first: str = "", rest: str = "") -> None:
         for line in text.splitlines() or [""]:

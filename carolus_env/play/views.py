@@ -164,9 +164,9 @@ def _decisions(session: Session) -> list[View]:
         }
         if clan != NOBODY:
             view["clan"] = CLAN_NAMES[clan]
-        if place := places.get(decision.action):
+        if target := places.get(decision.action):
             view |= {"held": int(state["reserves"][state["player"], clan]), "to": destination}
-            view |= {"result": place} if isinstance(place, str) else _region_view(place, teams)
+            view |= {"result": target} if isinstance(target, str) else _region_view(target, teams)
         if step := steps.get(decision.action):
             view |= {"region": step.region, "result": step.text}
             view |= {"changes": step.changes, "team": step.owner}

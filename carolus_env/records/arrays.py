@@ -212,8 +212,8 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
     for key, value in (("format", FORMAT), ("version", str(VERSION))):
         if about.get(key) != value:
             raise ValueError(f"{path}: {key} must be {value!r}, got {about.get(key)!r}")
-    wanted = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
-    for name, (dtype, dimensions) in wanted.items():
+    expected = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
+    for name, (dtype, dimensions) in expected.items():
         array = result.get(name)
         if array is None or array.dtype != dtype or array.ndim != dimensions:
             raise ValueError(
@@ -332,7 +332,7 @@ def _unroll(
     def share(rows: slice) -> tuple[int, int] | None:
         own = slice(part.start + rows.start, part.start + rows.stop)
         states = copy(games.starts[own])
-        whole = np.zeros((1, observing.length(players)), np.uint8) if scaled else data.observations
+        raw = np.zeros((1, observing.length(players)), np.uint8) if scaled else data.observations
         fault = np.full(2, -1)
         unroll(
             states,
@@ -340,7 +340,7 @@ def _unroll(
             games.bounds[own.start : own.stop + 1],
             firsts[own],
             data.masks,
-            whole,
+            raw,
             observing.scales(players) if scaled else None,
             data.observations if scaled else None,
             data.actions,

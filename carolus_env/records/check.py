@@ -16,11 +16,11 @@ from carolus_env.system.untrusted import (
     check,
     cut,
     get,
+    integer,
+    integers,
     is_a,
     only,
     shown,
-    whole,
-    whole_list,
 )
 
 FORMAT: Final = "carolus-record"
@@ -116,13 +116,13 @@ def _setup(record: Record) -> Setup:
     rules = read_rules(get(record, "rules", dict))
     setup = get(record, "setup", dict)
     only(setup, ("territories", "first_player"), "setup")
-    territories = whole_list(setup, "territories", "setup")
+    territories = integers(setup, "territories", "setup")
     if sorted(territories) != [clan for clan in range(CLANS) for _ in range(PALADINS_LAID_OUT)]:
         raise DataError(
             f"setup.territories must hold each clan 0 to {CLANS - 1} exactly "
             f"{PALADINS_LAID_OUT} times, got {shown(territories)}"
         )
-    return Setup(rules, territories, whole(setup, "first_player", 0, rules.players - 1, "setup"))
+    return Setup(rules, territories, integer(setup, "first_player", 0, rules.players - 1, "setup"))
 
 
 def _check_event(event: object) -> None:
@@ -131,12 +131,12 @@ def _check_event(event: object) -> None:
     get(event, "player", int)
     if "roll" in event:
         only(event, ROLL_KEYS)
-        whole_list(event, "roll")
+        integers(event, "roll")
         return
     only(event, ACTION_KEYS)
     get(event, "action", int)
     if "legal" in event:
-        whole_list(event, "legal")
+        integers(event, "legal")
     if "state" in event:
         get(event, "state", dict)
 
@@ -145,7 +145,7 @@ def _check_result(result: Record) -> None:
     only(result, RESULT_KEYS, "result")
     get(result, "reason", str, "result")
     for key in ("winners", "castles"):
-        whole_list(result, key, "result")
+        integers(result, key, "result")
     for key in ("regions", "rounds"):
         get(result, key, int, "result")
     for value in get(result, "returns", list, "result"):

@@ -107,13 +107,13 @@ def scan_file(
     plain = io.BufferedReader(file)  # type: ignore[type-var]  # an open file will do
     packed = _is_gz(name) or plain.peek(2)[:2] == b"\x1f\x8b"
     content: Any = gzip.GzipFile(fileobj=plain) if packed else plain
-    number, left = 0, most if most is not None else math.inf
+    number, remaining = 0, most if most is not None else math.inf
     while True:
         number += 1
         try:
             line = _next_line(content)
-            left -= len(line)
-            if left < 0:
+            remaining -= len(line)
+            if remaining < 0:
                 raise _DamageError(f"there are more than {most:,} bytes: reading ends here")
         except _DamageError as damage:
             yield number, RecordError(str(damage), name, number)

@@ -33,7 +33,7 @@ from carolus_env.engine.streams import seed_generators
 from carolus_env.records.check import read_rules
 from carolus_env.records.validity import PositionError, check
 from carolus_env.system import untrusted
-from carolus_env.system.untrusted import DataError, get, one_of, shown, table, whole, whole_list
+from carolus_env.system.untrusted import DataError, get, integer, integers, one_of, shown, table
 
 # ------------------------------------------------------------------------------------ writing
 
@@ -138,7 +138,7 @@ def _read(data: Mapping[str, Any], seed: int | None) -> States:
     players = rules.players
     states = new_games(rules, 1, seed=seed or 0, first_player=0, roll=False)
     s = states[0]
-    s["round"] = whole(data, "round", 0, 2**32 - 1)
+    s["round"] = integer(data, "round", 0, 2**32 - 1)
     s["phase"] = PHASE_NAMES.index(one_of(data, "phase", PHASE_NAMES))
     s["courts"][:players] = table(data, "courts", (players, CLANS), 0, 197)
     s["control"] = table(data, "control", (CLANS,), NOBODY, players - 1)
@@ -146,7 +146,7 @@ def _read(data: Mapping[str, Any], seed: int | None) -> States:
     s["crowns"][:players] = table(data, "crowns", (players,), 0, 9)
     s["supply"] = table(data, "supply", (CLANS,), 0, 197)
     s["discs_played"][:players] = table(data, "discs_played", (players,), 0, DISCS)
-    s["placements_left"] = whole(data, "placements_left", 0, 4)
+    s["placements_left"] = integer(data, "placements_left", 0, 4)
     _read_hands(s, data, players)
     _read_regions(s, data, rules)
     _read_turn(s, data, rules)
@@ -162,7 +162,7 @@ def _read(data: Mapping[str, Any], seed: int | None) -> States:
         castles = table(data, "castles", (rules.teams,), 0, TERRITORIES)
         _expect_same("castles", castles.tolist(), s["castles"][: rules.teams].tolist())
     if "dice_due" in data:
-        _expect_same("dice_due", whole(data, "dice_due", 0, 9), int(s["dice_due"]))
+        _expect_same("dice_due", integer(data, "dice_due", 0, 9), int(s["dice_due"]))
     return states
 
 
@@ -187,15 +187,15 @@ def _read_regions(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
     for i, region in enumerate(regions):
         where = f"regions[{i}]"
         untrusted.check(region, dict, where)
-        territories = whole_list(region, "territories", where)
+        territories = integers(region, "territories", where)
         if not territories:
             raise DataError(f"{where}.territories must not be empty")
         circle += territories
         rows.append(
             (
                 territories[0],
-                whole(region, "owner", NOBODY, rules.teams - 1, where),
-                whole(region, "castles", 0, TERRITORIES, where),
+                integer(region, "owner", NOBODY, rules.teams - 1, where),
+                integer(region, "castles", 0, TERRITORIES, where),
                 table(region, "paladins", (CLANS,), 0, 200, where),
             )
         )
@@ -237,7 +237,7 @@ def _read_turn(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
     if s["phase"] == OVER:
         s["player"] = s["turn"] = 0
         return
-    s["player"] = whole(data, "player", 0, players - 1)
+    s["player"] = integer(data, "player", 0, players - 1)
     s["turn"] = order.index(int(s["player"]))
     if s["phase"] == ROLL:
         s["dice_due"] = rules.reserve if s["round"] == 0 else rules.dice
@@ -246,7 +246,7 @@ def _read_turn(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
 def _read_end(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
     end = get(data, "result", dict)
     s["reason"] = REASON_NAMES.index(one_of(end, "reason", REASON_NAMES[1:], "result"))
-    winners = whole_list(end, "winners", "result")
+    winners = integers(end, "winners", "result")
     if not set(winners) <= set(range(rules.teams)):
         raise DataError(
             f"result.winners must be teams 0 to {rules.teams - 1}, got {shown(winners)}"

@@ -171,14 +171,14 @@ def _reserves(s: np.void, rules: Rules) -> Iterator[str]:
 def _phase(s: np.void, rules: Rules) -> Iterator[str]:
     phase, player = int(s["phase"]), int(s["player"])
     in_reserve = s["reserves"][player].sum(dtype=int)
-    left = int(s["placements_left"])
-    if phase == PLACE and not 1 <= left <= min(rules.dice, in_reserve):
+    remaining = int(s["placements_left"])
+    if phase == PLACE and not 1 <= remaining <= min(rules.dice, in_reserve):
         yield (
-            f"placements_left is {left}, but player {player} plays at most {rules.dice} "
+            f"placements_left is {remaining}, but player {player} plays at most {rules.dice} "
             f"paladins a turn and has {in_reserve} in reserve"
         )
-    if phase != PLACE and left:
-        yield f"placements_left is {left} in phase {PHASE_NAMES[phase]}; it must be 0"
+    if phase != PLACE and remaining:
+        yield f"placements_left is {remaining} in phase {PHASE_NAMES[phase]}; it must be 0"
     if rules.crown_choice == "on_roll":
         for seat in range(rules.players):
             if s["crowns"][seat] and (phase != CROWN_CHOICE or seat != player):
@@ -228,9 +228,9 @@ def _discs(s: np.void, rules: Rules) -> Iterator[str]:
             yield f"player {seat} {state}, which does not fit phase, player and order"
         if disc and hand >> (disc - 1) & 1:
             yield f"player {seat} has disc {disc} both in hand and played"
-        wanted = DISCS - used - (disc > 0)
-        if hand.bit_count() != wanted:
-            yield f"player {seat} has {hand.bit_count()} discs in hand, in this round not {wanted}"
+        due = DISCS - used - (disc > 0)
+        if hand.bit_count() != due:
+            yield f"player {seat} has {hand.bit_count()} discs in hand, in this round not {due}"
     discs = [int(s["discs_played"][seat]) for seat in order]
     if not opening and discs != sorted(discs):
         yield f"order {order} does not follow the discs played: lower numbers first"

@@ -114,19 +114,19 @@ class Cluster(Workers):
         return self._ray.put(value)
 
     def submit(self, number: int, *task: Any) -> None:
-        asked = self._task.remote(__version__, self._digest, self._shared_job, *task)
-        self._numbers[asked] = number
+        ref = self._task.remote(__version__, self._digest, self._shared_job, *task)
+        self._numbers[ref] = number
 
     def take(self) -> list[Result]:
         done: list[Any] = []
         while not done:
             done, _ = self._ray.wait(list(self._numbers), timeout=_WOKEN)
         done, _ = self._ray.wait(list(self._numbers), num_returns=len(self._numbers), timeout=0)
-        return [(self._numbers.pop(one), self._answer(one)) for one in done]
+        return [(self._numbers.pop(ref), self._answer(ref)) for ref in done]
 
-    def _answer(self, asked: Any) -> Any:
+    def _answer(self, ref: Any) -> Any:
         try:
-            answer = self._ray.get(asked)
+            answer = self._ray.get(ref)
         except self._ray.exceptions.RayError as error:
             raise WorkerError(_message(self._ray, error)) from error
         return unwrapped(answer)
@@ -165,21 +165,21 @@ def _staged(files: Iterable[Path]) -> Iterator[Path]:
     Raises:
         ValueError: for a path that leaves the current folder, and when it is too much.
     """
-    wanted: dict[Path, int] = {}
+    sizes: dict[Path, int] = {}
     for file in files:
         if file.is_absolute() or ".." in file.parts:
             raise ValueError(f"{file}: a file goes along only from below the current folder")
-        wanted[file] = file.stat().st_size
+        sizes[file] = file.stat().st_size
         if file.suffix == ".py":
-            wanted |= dict(_beside(file.parent))
-    if sum(wanted.values()) > _TOGETHER:
-        largest = max(wanted, key=lambda file: wanted[file])
+            sizes |= dict(_beside(file.parent))
+    if sum(sizes.values()) > _TOGETHER:
+        largest = max(sizes, key=lambda file: sizes[file])
         raise ValueError(
-            f"files that go along to the cluster have {sum(wanted.values()):,} bytes, allowed are "
+            f"files that go along to the cluster have {sum(sizes.values()):,} bytes, allowed are "
             f"{_TOGETHER:,}; the largest is {largest}: put the agent into a folder of its own"
         )
     with tempfile.TemporaryDirectory(prefix="carolus-files-") as folder:
-        for file in wanted:
+        for file in sizes:
             copy = Path(folder, file)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)

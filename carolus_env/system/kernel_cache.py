@@ -54,7 +54,7 @@ def keep_code(dispatcher: Any, notice: Any) -> None:
         if kernel is None or kernel.__closure__ is not None:
             return
         functions.append(kernel)
-    if folder and all(Path(one.__code__.co_filename).is_file() for one in functions):
+    if folder and all(Path(f.__code__.co_filename).is_file() for f in functions):
         dispatcher._cache = _EntryCache(functions, folder, notice)
 
 
@@ -68,7 +68,7 @@ class _EntryCache(caching.NullCache):
     def __init__(self, functions: list[Callable[..., Any]], folder: Path, notice: Any) -> None:
         self._functions, self._folder, self._notice = functions, folder, notice
         # Now: a file may be edited before the entry is called.
-        stamps = [sources_stamp(one.__module__, one.__code__.co_filename) for one in functions]
+        stamps = [sources_stamp(f.__module__, f.__code__.co_filename) for f in functions]
         self._stamp = b"".join(stamps)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -101,7 +101,7 @@ class _EntryCache(caching.NullCache):
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
-        names = [f"{one.__module__}.{one.__qualname__}" for one in self._functions]
+        names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
         key = (*names, *map(_with_fields, sig), *codegen.magic_tuple())
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
         name = f"{names[-1]}-{digest}"

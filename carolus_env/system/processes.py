@@ -119,12 +119,12 @@ class Workers(ABC):
 
     def streamed(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
         """Give tasks as there is room; their results as they come, with numbers from 0."""
-        left = enumerate(tasks)
-        following = next(left, None)
+        numbered = enumerate(tasks)
+        following = next(numbered, None)
         while following is not None or self.pending:
             while following is not None and self.room:
                 self.submit(following[0], *following[1])
-                following = next(left, None)
+                following = next(numbered, None)
             yield from self.take()
 
     def all(self, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -209,11 +209,11 @@ class Processes(Workers):
         if not self._processes:
             context = multiprocessing.get_context("spawn")
             for _ in range(self._count):
-                here, there = context.Pipe()
-                process = context.Process(target=_work, args=(there,), daemon=True)
+                parent, child = context.Pipe()
+                process = context.Process(target=_work, args=(child,), daemon=True)
                 process.start()
-                there.close()
-                self._processes[here] = process
+                child.close()
+                self._processes[parent] = process
             self._idle, self._answered = list(self._processes), False
         for connection in self._processes:
             self._send(connection, self._job)

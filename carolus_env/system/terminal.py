@@ -46,8 +46,8 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     lines = []
     for row in rows:
         cells = [
-            cell.rjust(width) if right and place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if right and k else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     return lines

@@ -86,10 +86,10 @@ def parse_json(data: str | bytes) -> Any:
         text = data.decode() if isinstance(data, bytes) else data
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        place = f"column {error.colno}"
+        position = f"column {error.colno}"
         if "\n" in error.doc[: error.pos]:
-            place = f"line {error.lineno}, {place}"
-        raise DataError(f"not JSON: {error.msg}, {place}") from None
+            position = f"line {error.lineno}, {position}"
+        raise DataError(f"not JSON: {error.msg}, {position}") from None
     except UnicodeDecodeError as error:
         raise DataError(f"not UTF-8: byte {error.start + 1}") from None
     except RecursionError:
@@ -149,7 +149,7 @@ def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
     return value if is_a(value, kind) else check(value, kind, named(key, where))
 
 
-def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
+def integer(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
     """Check a whole number from ``low`` to ``high``, and return it.
 
     Raises:
@@ -161,7 +161,7 @@ def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "
     return value
 
 
-def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
+def integers(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
     """Check a list of whole numbers, of any length and any size, and return it.
 
     Raises:

@@ -44,9 +44,9 @@ def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
     if len(shares) == 1:
         return [task(shares[0])]
     pool = _pool(os.getpid())
-    others = [pool.submit(task, share) for share in shares[1:]]
+    futures = [pool.submit(task, share) for share in shares[1:]]
     own = task(shares[0])
-    return [own, *(other.result() for other in others)]
+    return [own, *(future.result() for future in futures)]
 
 
 @cache

@@ -230,21 +230,21 @@ class TreeSearch(Agent):
         forest, stop = self._forest_of(len(states)), stopping.current()
         self._simulate(states, generators, forest, 0)
         timed = self.options.seconds > 0 or stopping.stoppable()
-        done, portion, left = 0, 1 if timed else _BLOCK, self._left(0, 0.0)
+        done, portion, remaining = 0, 1 if timed else _BLOCK, self._left(0, 0.0)
         start = now = time.perf_counter()
-        while left > 0:
-            if done % _BLOCK == 0 and not fully and _are_settled(forest, len(states), left):
+        while remaining > 0:
+            if done % _BLOCK == 0 and not fully and _are_settled(forest, len(states), remaining):
                 break
             stop.check()
             sims = min(portion, _BLOCK - done % _BLOCK)
-            sims = sims if self.options.seconds > 0 else min(sims, int(left))
+            sims = sims if self.options.seconds > 0 else min(sims, int(remaining))
             self._simulate(states, generators, forest, sims)
             done, before, now = done + sims, now, time.perf_counter()
-            left = self._left(done, now - start)
+            remaining = self._left(done, now - start)
             portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
         if self.options.seconds == 0:  # stopping early must not change later draws
-            move_on(generators, int(left))
+            move_on(generators, int(remaining))
         self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
 
@@ -291,11 +291,11 @@ def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
     return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
 
 
-def _are_settled(forest: Forest, games: int, left: float) -> bool:
+def _are_settled(forest: Forest, games: int, remaining: float) -> bool:
     """Return whether the most visited choice of every game can no longer change."""
     for g in range(games):
         visits = np.sort(forest.edges["visits"][g, : forest.nodes["edges"][g, 0]])
-        if len(visits) > 1 and visits[-1] - visits[-2] <= left:
+        if len(visits) > 1 and visits[-1] - visits[-2] <= remaining:
             return False
     return True
 

@@ -76,7 +76,7 @@ class Ahead(NamedTuple):
     """``(2,)`` STATE: the position before the dice, and after them."""
     means: npt.NDArray[np.float64]
     """``(3,)`` float64: each team's mean win probability over the rolls."""
-    one: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
     """``(3,)`` float64: the same for one roll."""
 
     @classmethod
@@ -149,9 +149,9 @@ def value_discs(s: np.void, ahead: Ahead) -> Int:
 @kernel
 def _add_roll(s: np.void, ahead: Ahead, weight: float) -> None:
     """Count what follows the position after a roll, which is ``s``."""
-    value_next(s, ahead.selector, ahead.one)
+    value_next(s, ahead.selector, ahead.values)
     for team in range(ahead.means.shape[0]):
-        ahead.means[team] += weight * ahead.one[team]
+        ahead.means[team] += weight * ahead.values[team]
 
 
 @part

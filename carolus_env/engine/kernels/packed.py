@@ -71,6 +71,6 @@ def lanes(ones: Bits) -> Bits:
 
 
 @kernel
-def all_if(bits: Bits, place: Int) -> Bits:
-    """Return a word of ones if ``bits`` has a 1 at ``place``, else of zeros."""
-    return ((bits >> uint64(place)) & _1) * ALL_BITS
+def all_if(bits: Bits, index: Int) -> Bits:
+    """Return a word of ones if ``bits`` has a 1 at ``index``, else of zeros."""
+    return ((bits >> uint64(index)) & _1) * ALL_BITS

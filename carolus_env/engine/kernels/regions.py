@@ -102,10 +102,10 @@ def merge_neighbours(s: np.void) -> None:
 
     The merged region is not settled again (docs/rules.md).
     """
-    here = int64(s["emperor"])
-    owner = s["region_owner"][here]
+    emperor = int64(s["emperor"])
+    owner = s["region_owner"][emperor]
     if s["region_owner"][region_at(s, 1)] == owner:
-        absorb_next(s, here)
+        absorb_next(s, emperor)
     before = region_at(s, int64(s["regions"]) - 1)
     if before != int64(s["emperor"]) and s["region_owner"][before] == owner:
         absorb_next(s, before)

@@ -286,9 +286,9 @@ def place_paladin(s: np.void, clan: Int, destination: Int) -> None:
         place_in_court(s, player, clan)
     else:
         s["region_paladins"][clan, region_at(s, destination - 1)] += 1
-    left = int64(s["placements_left"]) - 1
-    s["placements_left"] = left
-    s["phase"] = PLACE if left > 0 else MOVE
+    remaining = int64(s["placements_left"]) - 1
+    s["placements_left"] = remaining
+    s["phase"] = PLACE if remaining > 0 else MOVE
 
 
 @kernel

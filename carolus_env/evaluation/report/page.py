@@ -98,7 +98,7 @@ def _ranking(summary: Summary, lines: Sequence[StandingsRow], drawn: str) -> _Ht
 
 def _pairings(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
     """Return every pairing, from its stronger agent's side."""
-    rank = {line.agent: place for place, line in enumerate(lines)}
+    rank = {line.agent: index for index, line in enumerate(lines)}
     rows = []
     for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):
         pair, wins, castles = pairing["pair"], pairing["wins"], pairing["mean_castles"]
@@ -214,8 +214,8 @@ def _cells_of(figure: Figure, agents: Sequence[Mapping[str, Any]]) -> list[list[
     parts = [agent[figure.key] if several else [agent[figure.key]] for agent in agents]
     if figure.how == BAR:
         longest = max(map(max, parts)) if several else 1.0
-        return [[_bar(part, longest) for part in one] for one in parts]
-    return [[_tag("td", written(part, figure.how)) for part in one] for one in parts]
+        return [[_bar(part, longest) for part in row] for row in parts]
+    return [[_tag("td", written(part, figure.how)) for part in row] for row in parts]
 
 
 def _tint(rate: float | None) -> str:

@@ -49,10 +49,10 @@ def standings(summary: Summary) -> list[StandingsRow]:
     names = labels([printable(agent["spec"]) for agent in agents])
     ratings = [agent["rating"] and _rating(agent["rating"]) for agent in agents]
 
-    def place(k: int) -> float:
+    def sort_key(k: int) -> float:
         return -float(ratings[k][0] if ratings[k] else agents[k]["win_share"])
 
-    order = sorted(range(len(agents)), key=place)
+    order = sorted(range(len(agents)), key=sort_key)
     rates: dict[tuple[int, int], float] = {}
     for pairing in summary["pairings"]:
         i, j = pairing["pair"]

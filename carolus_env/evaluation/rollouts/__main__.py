@@ -122,26 +122,27 @@ def as_data(rollout: Rollout, game: States) -> dict[str, Any]:
         "seconds": rollout.seconds,
         "candidates": [
             {
-                **{name: np.asarray(value).tolist() for name, value in asdict(one).items()},
-                "text": choice_text(game, one.actions),
+                **{name: np.asarray(value).tolist() for name, value in asdict(estimate).items()},
+                "text": choice_text(game, estimate.actions),
             }
-            for one in rollout.candidates
+            for estimate in rollout.candidates
         ],
     }
 
 
 def _print(rollout: Rollout, game: States, options: Options) -> None:
     rows = []
-    for one in rollout.candidates:
-        mean, error = one.mean[rollout.team], one.error[rollout.team]
-        behind = (f"{100 * one.loss:.1f}", f"{100 * one.loss_error:.1f}") if one.loss else ("", "")
+    for estimate in rollout.candidates:
+        mean, error = estimate.mean[rollout.team], estimate.error[rollout.team]
+        losses = (estimate.loss, estimate.loss_error)
+        behind = [f"{100 * loss:.1f}" if estimate.loss else "" for loss in losses]
         rows.append(
             (
-                choice_text(game, one.actions),
+                choice_text(game, estimate.actions),
                 f"{100 * mean:.1f}",
                 f"{100 * error:.1f}",
                 *behind,
-                f"{one.games:,}{' dropped' if one.dropped else ''}",
+                f"{estimate.games:,}{' dropped' if estimate.dropped else ''}",
             )
         )
     team = TEAM_LETTERS[rollout.team]

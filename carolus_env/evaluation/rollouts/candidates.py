@@ -65,11 +65,11 @@ def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
     for row, actions in enumerate(choices):
         if not actions:
             raise ValueError("a candidate needs one action or more")
-        for place, action in enumerate(actions):
+        for index, action in enumerate(actions):
             going = states["phase"][row] not in (ROLL, OVER)
-            if place and not (going and states["player"][row] == player):
+            if index and not (going and states["player"][row] == player):
                 raise ValueError(
-                    f"candidate {list(actions)}: after {place} of its actions player {player} "
+                    f"candidate {list(actions)}: after {index} of its actions player {player} "
                     "does not decide"
                 )
             engine.step(states, np.array([action]), rows=np.array([row]), roll=False)

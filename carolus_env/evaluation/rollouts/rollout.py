@@ -196,11 +196,11 @@ def roll_out(
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * looks))
     started, ended = time.perf_counter(), "games"
     while (done := tally.most) < options.games:
-        left = np.flatnonzero(~tally.dropped)
+        active = np.flatnonzero(~tally.dropped)
         games = min(PORTION, options.games - done)
-        places = np.tile(np.arange(games), len(left))
-        played = sampler.play(pick(starts, np.repeat(left, games)), done + places, places)
-        tally.add(left, played.shares.reshape(len(left), games, -1))
+        places = np.tile(np.arange(games), len(active))
+        played = sampler.play(pick(starts, np.repeat(active, games)), done + places, places)
+        tally.add(active, played.shares.reshape(len(active), games, -1))
         tally.decisions += played.decisions
         if progress is not None:
             progress(sum(map(len, tally.samples)))
@@ -243,12 +243,12 @@ class _Tally:
 
     def add(self, rows: npt.NDArray[np.int64], values: F64) -> None:
         """Add ``(candidates, games, teams)``."""
-        for row, some in zip(rows, values, strict=True):
-            self.samples[row] = np.concatenate([self.samples[row], some])
+        for row, shares in zip(rows, values, strict=True):
+            self.samples[row] = np.concatenate([self.samples[row], shares])
 
     def means(self) -> F64:
         """Return each candidate's mean for the team that decides."""
-        return np.array([some[:, self.team].mean() for some in self.samples])
+        return np.array([sample[:, self.team].mean() for sample in self.samples])
 
     def best(self) -> int:
         """Return the best candidate that is left."""
@@ -274,8 +274,8 @@ class _Tally:
 
     def largest_error(self) -> float:
         """Return the largest standard error of a remaining candidate, for the deciding team."""
-        left = np.flatnonzero(~self.dropped)
-        return max(_error(self.samples[row][:, self.team]) for row in left)
+        active = np.flatnonzero(~self.dropped)
+        return max(_error(self.samples[row][:, self.team]) for row in active)
 
     def result(self, choices: list[tuple[int, ...]], ended: str, seconds: float) -> Rollout:
         best = self.best()
@@ -285,15 +285,15 @@ class _Tally:
         )
         result = []
         for row in rows:
-            some = self.samples[row]
+            samples = self.samples[row]
             loss, error = self.behind(row, best) if row != best else (0.0, 0.0)
-            errors = np.array([_error(some[:, team]) for team in range(self.teams)])
+            errors = np.array([_error(samples[:, team]) for team in range(self.teams)])
             result.append(
                 Estimate(
                     choices[row],
-                    some.mean(axis=0),
+                    samples.mean(axis=0),
                     errors,
-                    len(some),
+                    len(samples),
                     loss,
                     error,
                     bool(self.dropped[row]),

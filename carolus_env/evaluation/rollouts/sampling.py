@@ -78,8 +78,8 @@ class Sampler:
         stop = stopping.current()
 
         def share(rows: slice) -> Share:
-            some = pick(starts, np.arange(rows.start, rows.stop))
-            return some, numbers[rows], None if first is None else first[rows]
+            games = pick(starts, np.arange(rows.start, rows.stop))
+            return games, numbers[rows], None if first is None else first[rows]
 
         def played(rows: slice) -> Played:
             with stop.watched():  # in the other threads, too
@@ -145,9 +145,9 @@ class Sampler:
             engine.win_shares(states),
         )
         if not over.all():
-            assert self.value is not None, "games can be left only where a value is given"
-            left = np.flatnonzero(~over)
-            shares[left] = self.value(pick(states, left))
+            assert self.value is not None, "games can be unfinished only where a value is given"
+            unfinished = np.flatnonzero(~over)
+            shares[unfinished] = self.value(pick(states, unfinished))
         return Played(shares, decisions)
 
 

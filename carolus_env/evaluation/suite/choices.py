@@ -45,7 +45,7 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     after = copy(states)
     streams = Deals.of(seed, numbers).roots
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
-    placing, calls, asked = after["phase"] == PLACE, itertools.count(), 0
+    placing, calls, decisions = after["phase"] == PLACE, itertools.count(), 0
 
     def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Yield all games at first, then those still placing paladins, until the turn ends."""
@@ -55,8 +55,8 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     tables = np.zeros((len(after), MAX_PLAYERS), np.int64)
     games = lockstep.Games(after, tables, streams[:, None])
     for step in lockstep.play(games, [agent], go_on):
-        asked += len(step.rows)
+        decisions += len(step.rows)
         for row, action in zip(step.rows, step.actions, strict=True):
             actions[row] += (int(action),)
     after["generator"] = 0
-    return Chosen(actions, after, asked)
+    return Chosen(actions, after, decisions)

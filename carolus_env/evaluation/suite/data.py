@@ -29,7 +29,7 @@ from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, start_of
 from carolus_env.records.check import FORMAT as RECORD_FORMAT
 from carolus_env.records.check import VERSION as RECORD_VERSION
-from carolus_env.system.untrusted import DataError, check, get, one_of, parse_json, shown, whole
+from carolus_env.system.untrusted import DataError, check, get, integer, one_of, parse_json, shown
 
 FORMAT: Final = "carolus-suite"
 VERSION: Final = 2
@@ -129,7 +129,7 @@ class Decision:
         """Return the decision as in the file."""
         plain = {name: getattr(self, name) for name in _DECISION_KEYS}
         plain["candidates"] = [
-            {name: getattr(one, name) for name in _CANDIDATE_KEYS} for one in self.candidates
+            {name: getattr(each, name) for name in _CANDIDATE_KEYS} for each in self.candidates
         ]
         return plain
 
@@ -184,7 +184,7 @@ class Suite:
         """
         if name not in (*HALVES, "all"):
             raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
-        return [one for one in self.decisions if name in (one.half, "all")]
+        return [decision for decision in self.decisions if name in (decision.half, "all")]
 
 
 # ------------------------------------------------------------------------------------ games
@@ -216,7 +216,7 @@ def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
         "rules": rules.to_dict(),
         "setup": {
             "territories": get(game, "territories", list, where),
-            "first_player": whole(game, "first_player", 0, rules.players - 1, where),
+            "first_player": integer(game, "first_player", 0, rules.players - 1, where),
         },
         "events": result,
         "result": None,
@@ -304,11 +304,11 @@ def check_header(data: object) -> dict[str, Any]:
     for key, expected in (("format", FORMAT), ("version", VERSION)):
         if (value := get(header, key, type(expected))) != expected:
             raise DataError(f"{key} must be {expected!r}, got {shown(value)}")
-    whole(header, "players", 2, 4)
-    whole(header, "decisions", 1, 10**7)
+    integer(header, "players", 2, 4)
+    integer(header, "decisions", 1, 10**7)
     for key in ("base", "value"):
         get(header, key, str)
-    whole(header, "rounds", 0, 1000)
+    integer(header, "rounds", 0, 1000)
     if not 0 < get(header, "error", float) < 1:
         raise DataError(f"error must lie between 0 and 1, got {shown(header['error'])}")
     often = get(header, "per_game", dict)
@@ -348,25 +348,25 @@ def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
         one_of(line, "kind", KINDS),
         one_of(line, "stage", STAGES),
         one_of(line, "half", HALVES),
-        whole(line, "team", 0, 2),
+        integer(line, "team", 0, 2),
         tuple(met),
         get(line, "game", dict),
-        tuple(_candidate(one, f"candidates[{k}]") for k, one in enumerate(given_candidates)),
+        tuple(_candidate(each, f"candidates[{k}]") for k, each in enumerate(given_candidates)),
     )
     _check_position(result, header)
     return result
 
 
 def _candidate(data: object, where: str) -> Candidate:
-    one: dict[str, Any] = check(data, dict, where)
-    actions = get(one, "actions", list, where)
+    entry: dict[str, Any] = check(data, dict, where)
+    actions = get(entry, "actions", list, where)
     if not 1 <= len(actions) <= 5:
         raise DataError(f"{where}.actions must be 1 to 5, got {len(actions)}")
     for action in actions:
         if not 0 <= check(action, int, f"{where}.actions") < ACTIONS:
             raise DataError(f"{where}.actions must be from 0 to {ACTIONS - 1}, got {shown(action)}")
-    numbers = {key: float(get(one, key, float, where)) for key in ("value", "error", "loss")}
-    loss_error = float(get(one, "loss_error", float, where))
+    numbers = {key: float(get(entry, key, float, where)) for key in ("value", "error", "loss")}
+    loss_error = float(get(entry, "loss_error", float, where))
     for key, value in (*numbers.items(), ("loss_error", loss_error)):
         if not (-1 if key == "loss" else 0) <= value <= 1:
             raise DataError(f"{where}.{key} must be a share, got {shown(value)}")
@@ -374,8 +374,8 @@ def _candidate(data: object, where: str) -> Candidate:
         tuple(actions),
         **numbers,
         loss_error=loss_error,
-        games=whole(one, "games", 1, 10**9, where),
-        dropped=get(one, "dropped", bool, where),
+        games=integer(entry, "games", 1, 10**9, where),
+        dropped=get(entry, "dropped", bool, where),
     )
 
 
@@ -390,6 +390,6 @@ def _check_position(decision: Decision, header: dict[str, Any]) -> None:
     for name, stated, real in result:
         if stated != real:
             raise DataError(f"{name} must be {real!r}, as in the position, got {shown(stated)}")
-    ends = after(state[0], [one.actions for one in decision.candidates])
+    ends = after(state[0], [candidate.actions for candidate in decision.candidates])
     if len(np.unique(ends)) < len(ends):
         raise DataError("two candidates lead to the same position")

@@ -124,9 +124,9 @@ class Plan:
             parts = _shared(of_kind, [Fraction(1, len(STAGES))] * len(STAGES))
             for stage, count in zip(STAGES, parts, strict=True):
                 for k in range(count):
-                    place = Fraction(2 * k + 1, 2 * count)
-                    result.append((place, (kind, stage, HALVES[k % 2])))
-        result.sort(key=lambda one: one[0])  # stable: cells of one place stay in their order
+                    position = Fraction(2 * k + 1, 2 * count)
+                    result.append((position, (kind, stage, HALVES[k % 2])))
+        result.sort(key=lambda item: item[0])  # stable: cells of one position keep their order
         return [cell for _, cell in result]
 
     def header(self) -> dict[str, Any]:
@@ -271,15 +271,15 @@ def _rolled_out(
         "team": result.team,
         "candidates": [
             {
-                "actions": list(one.actions),
-                "value": round(float(one.mean[result.team]), _ROUNDED),
-                "error": round(float(one.error[result.team]), _ROUNDED),
-                "loss": round(one.loss, _ROUNDED),
-                "loss_error": round(one.loss_error, _ROUNDED),
-                "games": one.games,
-                "dropped": one.dropped,
+                "actions": list(candidate.actions),
+                "value": round(float(candidate.mean[result.team]), _ROUNDED),
+                "error": round(float(candidate.error[result.team]), _ROUNDED),
+                "loss": round(candidate.loss, _ROUNDED),
+                "loss_error": round(candidate.loss_error, _ROUNDED),
+                "games": candidate.games,
+                "dropped": candidate.dropped,
             }
-            for one in result.candidates
+            for candidate in result.candidates
         ],
     }
 
@@ -337,11 +337,11 @@ def _make_alone(
 ) -> None:
     if path.exists():
         raise SuiteError(f"{path}: exists; name another file")
-    kept = path.with_name(path.name + ".part")
-    header, done = _begun(plan, kept)
+    part = path.with_name(path.name + ".part")
+    header, done = _begun(plan, part)
     progress(len(done))
     waiting = [number for number in range(plan.decisions) if number not in done]
-    with ready(workers) as makers, kept.open("ab") as file:
+    with ready(workers) as makers, part.open("ab") as file:
         makers.begin(partial(_maker, plan))
         for _, line in makers.streamed((number,) for number in waiting):
             done[line["number"]] = line
@@ -351,25 +351,25 @@ def _make_alone(
             progress(len(done))
     content = b"".join([line_of(header), *(line_of(done[k]) for k in sorted(done))])
     write_file(path, packed(content) if path.name.endswith(".gz") else content)
-    kept.unlink(missing_ok=True)
+    part.unlink(missing_ok=True)
 
 
-def _begun(plan: Plan, kept: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
-    """Return the header and the decisions that are kept; a new file is begun."""
-    wanted = json.loads(line_of(plan.header()))
-    if not kept.exists():
-        header = {**wanted, "per_game": _per_game(plan)}
-        write_file(kept, line_of(header))
+def _begun(plan: Plan, part: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+    """Return the header and the decisions made so far; a new file is begun."""
+    expected = json.loads(line_of(plan.header()))
+    if not part.exists():
+        header = {**expected, "per_game": _per_game(plan)}
+        write_file(part, line_of(header))
         return header, {}
-    whole, newline, _ = kept.read_bytes().rpartition(b"\n")
-    first, *rest = [json.loads(line) for line in whole.splitlines()] or [{}]
-    unlike = [key for key, value in wanted.items() if first.get(key) != value]
+    complete, newline, _ = part.read_bytes().rpartition(b"\n")
+    first, *rest = [json.loads(line) for line in complete.splitlines()] or [{}]
+    unlike = [key for key, value in expected.items() if first.get(key) != value]
     if unlike:
         raise SuiteError(
-            f"{kept}: of another plan, which differs in {', '.join(unlike)}; move it away"
+            f"{part}: of another plan, which differs in {', '.join(unlike)}; move it away"
         )
-    with kept.open("r+b") as file:  # a line that was cut short is made again
-        file.truncate(len(whole) + len(newline))
+    with part.open("r+b") as file:  # a line that was cut short is made again
+        file.truncate(len(complete) + len(newline))
     return first, {line["number"]: line for line in rest}
 
 

@@ -57,7 +57,7 @@ class Measured:
         errors: ``(N,)`` float64, their standard errors.
         listed: ``(N,)`` bool, whether the choice leads where a candidate leads. The others were
             rolled out on the spot.
-        asked: actions that the agent answered.
+        answers: actions that the agent answered.
         seconds: that it took for them.
     """
 
@@ -68,7 +68,7 @@ class Measured:
     losses: F64
     errors: F64
     listed: npt.NDArray[np.bool_]
-    asked: int
+    answers: int
     seconds: float
 
     def summary(self) -> dict[str, Loss]:
@@ -77,8 +77,8 @@ class Measured:
         That in all weights kinds as the suite does. That of a game counts each kind as often as a
         seat decides on it in a game of the base agent.
         """
-        kinds = np.array([one.kind for one in self.decisions])
-        stages = np.array([one.stage for one in self.decisions])
+        kinds = np.array([decision.kind for decision in self.decisions])
+        stages = np.array([decision.stage for decision in self.decisions])
         parts = {name: kinds == name for name in KINDS} | {name: stages == name for name in STAGES}
         result, drawn = {}, {}
         for k, (name, part) in enumerate(parts.items()):
@@ -137,33 +137,33 @@ def measure(
     """
     if games < 2:
         raise ValueError(f"games must be 2 or more, got {games}")
-    asked = tuple(suite.half(half) if decisions is None else decisions)
-    numbers = np.array([one.number for one in asked], np.int64)
-    states = np.concatenate([one.state() for one in asked])
+    selected = tuple(suite.half(half) if decisions is None else decisions)
+    numbers = np.array([decision.number for decision in selected], np.int64)
+    states = np.concatenate([decision.state() for decision in selected])
     started = time.perf_counter()
     chosen = choose(agent, states, numbers, _ASKED)
     seconds = time.perf_counter() - started
-    losses, errors = np.zeros(len(asked)), np.zeros(len(asked))
+    losses, errors = np.zeros(len(selected)), np.zeros(len(selected))
     unlisted = []
-    for row, one in enumerate(asked):
-        ends = after(states[row], [candidate.actions for candidate in one.candidates])
+    for row, decision in enumerate(selected):
+        ends = after(states[row], [candidate.actions for candidate in decision.candidates])
         ends["generator"] = 0
         same = np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row))))
         if len(same):
-            losses[row] = one.candidates[same[0]].loss
-            errors[row] = one.candidates[same[0]].loss_error
+            losses[row] = decision.candidates[same[0]].loss
+            errors[row] = decision.candidates[same[0]].loss_error
         else:
             unlisted.append(row)
     if unlisted:
         ends = pick(chosen.after, np.array(unlisted))
-        missed = [asked[row] for row in unlisted]
+        missed = [selected[row] for row in unlisted]
         losses[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
-    listed = np.ones(len(asked), np.bool_)
+    listed = np.ones(len(selected), np.bool_)
     listed[unlisted] = False
     return Measured(
         agent.name,
         suite,
-        asked,
+        selected,
         tuple(chosen.actions),
         losses,
         errors,
@@ -177,14 +177,14 @@ def _rolled_out(
     suite: Suite, decisions: Sequence[Decision], ends: States, games: int
 ) -> tuple[F64, F64]:
     """Return the regret of choices that lead to ``ends``, and the standard errors, by rollouts."""
-    numbers = np.array([one.number for one in decisions], np.int64)
+    numbers = np.array([decision.number for decision in decisions], np.int64)
     names = (numbers[:, None] * games + np.arange(games)).ravel()
     played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
     shares = played.shares.reshape(len(ends), games, -1)
-    teams = np.array([one.team for one in decisions])
+    teams = np.array([decision.team for decision in decisions])
     won = np.take_along_axis(shares, teams[:, None, None], axis=2)[..., 0]
-    best = np.array([one.best.value for one in decisions])
-    best_errors = np.array([one.best.error for one in decisions])
+    best = np.array([decision.best.value for decision in decisions])
+    best_errors = np.array([decision.best.error for decision in decisions])
     errors = np.hypot(best_errors, won.std(axis=1, ddof=1) / np.sqrt(games))
     return best - won.mean(axis=1), errors
 
@@ -198,9 +198,9 @@ def optimism(decisions: Sequence[Decision]) -> float:
     """
     chance = np.random.default_rng(0)
     excess = []
-    for one in decisions:
-        behind = np.array([candidate.loss for candidate in one.candidates])
-        errors = np.array([candidate.loss_error for candidate in one.candidates])
+    for decision in decisions:
+        behind = np.array([candidate.loss for candidate in decision.candidates])
+        errors = np.array([candidate.loss_error for candidate in decision.candidates])
         drawn = errors * chance.standard_normal((_DRAWN, len(behind))) - behind
         excess.append(drawn.max(axis=1).mean())
     return float(np.mean(excess))

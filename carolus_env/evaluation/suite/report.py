@@ -62,7 +62,7 @@ def run(
             print(table(measured))
         if out:
             path = out / f"worst_{suite.players}p.jsonl"
-            write_records(path, [record for one in measured for record in records(one, WORST)])
+            write_records(path, [record for each in measured for record in records(each, WORST)])
             if not quiet:
                 print(f"To look at the worst: carolus play {path}\n")
     for file in filter(None, (json, out and out / RESULT_FILE)):
@@ -101,13 +101,14 @@ def table(measured: Sequence[Measured]) -> str:
         f"{100 * optimism(decisions):.1f} too high for all, as the best value is a lucky one",
         "",
     ]
-    kinds = [kind for kind in KINDS if any(one.kind == kind for one in decisions)]
+    kinds = [kind for kind in KINDS if any(each.kind == kind for each in decisions)]
     head = ("agent", *(f"a {kind}" for kind in kinds), "a decision", "listed", "s")
     rows = [head]
-    for one in measured:
-        losses = one.summary()
+    for result in measured:
+        losses = result.summary()
         cells = [_cell(losses[name]) for name in (*kinds, ALL)]
-        rows.append((one.agent, *cells, f"{100 * one.listed.mean():.0f} %", f"{one.seconds:.1f}"))
+        listed = f"{100 * result.listed.mean():.0f} %"
+        rows.append((result.agent, *cells, listed, f"{result.seconds:.1f}"))
     return "\n".join([*lines, *aligned(rows), ""])
 
 
@@ -125,18 +126,18 @@ def records(measured: Measured, count: int) -> list[Record]:
     """
     lines = []
     for row in measured.worst(count):
-        one = measured.decisions[row]
-        seat = int(one.state()["player"][0])
+        decision = measured.decisions[row]
+        seat = int(decision.state()["player"][0])
         cost = f"{100 * measured.losses[row]:.0f} %"
         for name, actions in (
             (f"lost {cost}: {measured.agent}", measured.actions[row]),
-            ("the best choice", one.best.actions),
+            ("the best choice", decision.best.actions),
         ):
-            record = one.record()
+            record = decision.record()
             record["events"] += [{"action": action, "player": seat} for action in actions]
-            names = [f"seat {k}" for k in range(len(one.met))]
+            names = [f"seat {k}" for k in range(len(decision.met))]
             names[seat] = name
-            lines.append({**record, "game": one.number, "names": names})
+            lines.append({**record, "game": decision.number, "names": names})
     return lines
 
 
@@ -161,9 +162,9 @@ def _suite(measured: Sequence[Measured]) -> dict[str, Any]:
         "suite": suite.digest,
         "base": suite.base,
         "error": suite.header["error"],
-        "decisions": [one.number for one in decisions],
+        "decisions": [decision.number for decision in decisions],
         "optimism": optimism(decisions),
-        "agents": [_agent(one) for one in measured],
+        "agents": [_agent(result) for result in measured],
     }
 
 
@@ -173,8 +174,8 @@ def _agent(measured: Measured) -> dict[str, Any]:
         "loss": {name: loss._asdict() for name, loss in measured.summary().items()},
         "losses": [round(float(loss), 5) for loss in measured.losses],
         "errors": [round(float(error), 5) for error in measured.errors],
-        "listed": [bool(one) for one in measured.listed],
+        "listed": [bool(flag) for flag in measured.listed],
         "actions": [list(actions) for actions in measured.actions],
-        "asked": measured.asked,
+        "answers": measured.answers,
         "seconds": round(measured.seconds, 3),
     }

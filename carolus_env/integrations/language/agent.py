@@ -111,7 +111,7 @@ class LanguageAgent(Agent):
             )
         except ValueError as error:
             raise AgentError(NAME, f"option {error}") from None
-        self.asked = self.failures = 0
+        self.requests = self.failures = 0
         self._remembered = Remembered()
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -144,9 +144,9 @@ class LanguageAgent(Agent):
             pool.shutdown(wait=False, cancel_futures=True)
         plans = []
         for row, (actions, requests, error) in zip(rows, answers, strict=True):
-            self.asked += requests
-            one = generators[row : row + 1]
-            plans.append(list(actions) or [self._given_up(states[row], one, error)])
+            self.requests += requests
+            stream = generators[row : row + 1]
+            plans.append(list(actions) or [self._given_up(states[row], stream, error)])
         return plans
 
     def _ask(self, game: States) -> tuple[tuple[int, ...], int, str]:

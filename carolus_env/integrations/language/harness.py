@@ -190,13 +190,13 @@ _DECODER: Final = json.JSONDecoder()
 
 def last_lines(history: Sequence[str], room: int) -> list[str]:
     """Return the last texts of ``history``, as many as ``room`` characters hold, oldest first."""
-    kept: list[str] = []
+    lines: list[str] = []
     for line in reversed(history):
         room -= len(line) + 1
         if room < 0:
             break
-        kept.insert(0, line)
-    return kept
+        lines.insert(0, line)
+    return lines
 
 
 def _state(observation: Mapping[str, Any]) -> np.void:

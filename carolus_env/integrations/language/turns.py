@@ -125,19 +125,20 @@ def _why_not(state: np.void, text: str) -> str | None:
         name = CLAN_NAMES[clan]
         return None if taken else f"neither the supply nor every court holds a {name} paladin"
     held, times = int(state["reserves"][seat][clan]), int(result["times"] or 1)
-    left = int(state["placements_left"])
+    remaining = int(state["placements_left"])
     if held < times:
         return f"your reserve holds {held} {CLAN_NAMES[clan]}"
-    if left < times:
-        return f"{counted(left, 'paladin')} of this turn {'is' if left == 1 else 'are'} left"
+    if remaining < times:
+        verb = "is" if remaining == 1 else "are"
+        return f"{counted(remaining, 'paladin')} of this turn {verb} left"
     return None
 
 
 def _out_of_order(state: np.void) -> str:
     """Return a text on the decision that is due first, or instead."""
     if state["phase"] == PLACE:
-        left = counted(int(state["placements_left"]), "paladin")
-        return f"the paladins come first, {left} still to be played"
+        remaining = counted(int(state["placements_left"]), "paladin")
+        return f"the paladins come first, {remaining} still to be played"
     if state["phase"] == MOVE:
         return "all paladins of this turn are played, now the Emperor moves"
     return "a disc is to be played now" if state["phase"] == DISC else "the crowns come first"
@@ -163,8 +164,8 @@ def _complete(state: np.void) -> str:
 
 def _missing(state: np.void) -> str:
     if state["phase"] == PLACE:
-        left = counted(int(state["placements_left"]), "paladin")
-        return f"{left} still to be played, and then the Emperor's move"
+        remaining = counted(int(state["placements_left"]), "paladin")
+        return f"{remaining} still to be played, and then the Emperor's move"
     if state["phase"] == MOVE:
         return "the Emperor's move is missing"
     return "a disc is missing" if state["phase"] == DISC else "a crown is still to be decided"

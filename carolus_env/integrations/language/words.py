@@ -42,7 +42,7 @@ def rules_text(rules: Rules) -> str:
     One text, so that it can be read as a player reads it: it is longer than a function should be.
     """
     who, partners = _teams(rules)
-    mine, members = (
+    ally, members = (
         (" (your partner's too)", "'s players control") if partners else ("", " controls")
     )
     last = ""
@@ -77,7 +77,7 @@ are the five clans and a crown. A crown becomes a paladin of a clan of your choi
 {_ON_ROLL if rules.crown_choice == "on_roll" else _DEFERRED}.
 
 Control. You take control of a clan when your court holds more of its paladins than every other \
-court{mine}. You keep it, in a tie too, until another player's court holds more than every other \
+court{ally}. You keep it, in a tie too, until another player's court holds more than every other \
 court. A clan that nobody has led yet is controlled by nobody.
 
 Settling a region. A team's strength there is the number of paladins on it of the clans that the \
