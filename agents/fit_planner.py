@@ -61,10 +61,10 @@ def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positi
     """Play games with a random planner of the population for each team.
 
     Args:
-        rules: of all games.
+        rules: rules of all games.
         pool: the weights of each planner.
-        seed: of all games and decisions.
-        deals: their numbers.
+        seed: seed of all games and decisions.
+        deals: the deals' numbers.
     """
     games = len(deals)
     random = np.random.default_rng([seed, deals.start, rules.players])

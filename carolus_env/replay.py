@@ -45,7 +45,7 @@ class Difference:
 
     Attributes:
         event: index in the record's ``events``; for the result, the number of events.
-        what: what was compared: ``due``, ``player``, ``legal``, ``state``, ``action``, ``roll``
+        what: kind of difference: ``due``, ``player``, ``legal``, ``state``, ``action``, ``roll``
             or ``result``.
         expected: the record's value; of a state or a result, only the keys that differ.
         got: the engine's value, likewise. A key that the engine does not know is missing.

@@ -24,7 +24,7 @@ class AgentError(ValueError):
 
     Attributes:
         agent: the agent's name or spec string.
-        reason: what is wrong.
+        reason: a description of what is wrong.
     """
 
     def __init__(self, agent: str, reason: str) -> None:

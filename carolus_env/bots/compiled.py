@@ -151,7 +151,7 @@ def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
 class PlayOnContext(NamedTuple):
     """Context of an agent that plays a game on; the fields are those of `Entries.play_on`."""
 
-    choose: Any
+    choose: Callable[..., tuple[int, int]]
     generators: npt.NDArray[np.uint64]
     seating: npt.NDArray[np.int64]
     number: int

@@ -100,7 +100,7 @@ class GreedyBot(CompiledAgent):
     """Takes the best immediate gain in castles, then in clans; ties are broken at random.
 
     Args:
-        options: see `GreedyOptions`.
+        options: the bot's options; by default those of `GreedyOptions`.
     """
 
     name = "greedy"

@@ -91,13 +91,13 @@ def play(
     """Play games on until each is over, waits at a seat of `NOBODY`, or is left by ``roll``.
 
     Args:
-        games: to be played.
-        agents: all that tables name.
-        roll: called with the games in play, before the first decision and after each; it rolls the
+        games: the games to play, changed in place.
+        agents: the agents that ``games.tables`` names by number.
+        roll: a function of the games in play, before the first decision and after each; rolls the
             dice that are due and returns the games that go on. None: all do, and roll by their own
             generators.
         rows: the games to play; None: all.
-        answer: asks an agent.
+        answer: a function that asks an agent.
 
     Yields:
         Each step, when it is played and the dice are rolled.

@@ -25,7 +25,7 @@ def find(kind: Kind, name: str) -> NetworkModel:
     """Find a model.
 
     Args:
-        kind: of a model of the package.
+        kind: the kind of the package's models, such as ``value``.
         name: ``2p``, ``3p`` or ``4p``, or the path of a file of your own.
 
     Raises:
@@ -42,7 +42,7 @@ class Models:
     """The weights that a bot plays by: of one model, or of the package's, read when first needed.
 
     Args:
-        kind: of models of the package.
+        kind: the kind of the package's models, such as ``value``.
         model: the one model; None: the package's, by number of players.
     """
 
@@ -56,7 +56,7 @@ class Models:
         """Return the weights for games of ``players`` players.
 
         Args:
-            bot: its name, for the error.
+            bot: the bot's name, for the error.
             players: 2, 3 or 4.
 
         Raises:
@@ -75,10 +75,10 @@ def parse_model(
     """Parse a spec: return the model named before the options, or None, and the options.
 
     Args:
-        bot: its name, for errors.
+        bot: the bot's name, for errors.
         argument: ``2p``, a path or nothing, then options, all separated by commas.
-        options: their dataclass.
-        kind: of models of the package.
+        options: the dataclass of the bot's options.
+        kind: the kind of the package's models, such as ``value``.
 
     Raises:
         AgentError: for a wrong option.

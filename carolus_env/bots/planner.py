@@ -200,7 +200,7 @@ class PlannerBot(CompiledAgent):
     """Plans whole turns by an evaluation with fitted weights.
 
     Args:
-        options: see `PlannerOptions`.
+        options: the bot's options; by default those of `PlannerOptions`.
         weights: ``(5, F)`` float64 of the evaluation, by number of players; None: the fitted ones.
     """
 

@@ -62,9 +62,9 @@ class Policy(NamedTuple):
 
         Args:
             players: number of players.
-            weights: of the network.
-            plans: where paladins may go: an index into `plans.WIDTHS`.
-            candidates: how many of a turn's plans are compared, the planner's best ones.
+            weights: the network's weights.
+            plans: an index into `plans.WIDTHS`: where paladins may go.
+            candidates: the number of a turn's plans to compare, the planner's best ones.
         """
         proposals = CandidateGenerator.of(plans, all_weights()[players].copy(), candidates)
         most = len(proposals.choices)
@@ -149,7 +149,7 @@ class Player(NamedTuple):
     ahead: Ahead
     """Parameters and scratch of looking ahead at discs."""
     looks_ahead: bool
-    """Whether the bot looks ahead at discs."""
+    """True if the bot looks ahead at discs."""
     temperature: float
     """0: the likeliest candidate."""
 
@@ -207,9 +207,9 @@ class PpoBot(CompiledByPlayers):
     Each placement of a turn is chosen anew, among the turns that begin from there.
 
     Args:
-        model: for games of ``model.size.players`` players, with a policy head; None: the models of
+        model: a model for ``model.size.players`` players with a policy head; None: the models of
             the package, each read when it is first needed.
-        options: see `PpoOptions`.
+        options: the bot's options; by default those of `PpoOptions`.
 
     Raises:
         AgentError: for a model without a policy head.

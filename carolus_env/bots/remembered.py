@@ -39,7 +39,7 @@ class Remembered:
         Args:
             states: ``(N,)`` games, before that action.
             streams: ``(N,)`` uint64, as they will be when the game asks again.
-            plans: for each game at least one action.
+            plans: one or more actions for each game.
 
         Returns:
             ``(N,)`` int64: the first actions.

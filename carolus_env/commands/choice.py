@@ -61,9 +61,9 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
     """Run one of `COMMANDS`; returns the exit code.
 
     Args:
-        name: of the command.
-        arguments: what follows it on the command line.
-        program: what the user typed before them, for messages.
+        name: the command's name.
+        arguments: the words after it on the command line.
+        program: the words before them, for messages.
     """
     # Threads that spin while they wait slow everything else down; set before torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

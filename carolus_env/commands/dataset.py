@@ -100,8 +100,8 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Run the command; returns the exit code.
 
     Args:
-        arguments: of the command.
-        program: what the user typed before them.
+        arguments: the command's arguments.
+        program: the words before them on the command line.
     """
     options = _parser(program).parse_args(arguments)
     try:

@@ -50,8 +50,8 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Play, print and write; returns the exit code.
 
     Args:
-        arguments: of the command.
-        program: what the user typed before them.
+        arguments: the command's arguments.
+        program: the words before them on the command line.
     """
     options = argparse.Namespace(traceback=False, program=program.removeprefix("python "))
     try:

@@ -71,7 +71,7 @@ PANELS: Final = {
 }
 """Headings of --help and what they gather; `algorithm` has the rest."""
 _FIRST: Final = ("name", "runs", "seed", "start", "learning_rate")
-"""What people set first, besides the length of the run and the rules."""
+"""Options at the head of the help, besides the length of the run and the rules."""
 
 Field = tuple[str, Any, Any]
 
@@ -131,8 +131,8 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Train, evaluate, and return the exit code.
 
     Args:
-        arguments: of the command.
-        program: what the user typed before them.
+        arguments: the command's arguments.
+        program: the words before them on the command line.
     """
     console, job = Console(), None
     try:

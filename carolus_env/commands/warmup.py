@@ -155,8 +155,8 @@ def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
     """Run the command; returns the exit code.
 
     Args:
-        arguments: of the command.
-        program: what the user typed before them.
+        arguments: the command's arguments.
+        program: the words before them on the command line.
     """
     parser = command_parser(__doc__, program)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(USUAL)}")

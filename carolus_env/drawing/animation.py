@@ -82,7 +82,7 @@ def save_animation(
         path: a file name with the suffix ``.svg``, ``.gif`` (extra ``render``), or ``.html`` for a
             page with buttons to step through the game.
         seconds_per_move: duration of a frame; the end is shown four times as long.
-        progress: called after each frame.
+        progress: a function to call after each frame.
         options: those of `board_svg` except ``last``; wide and 800 pixels across by default.
 
     Raises:
@@ -174,7 +174,7 @@ def animation_svg(
     Args:
         record: a game record.
         seconds_per_move: duration of a frame; the end is shown four times as long.
-        progress: called after each frame.
+        progress: a function to call after each frame.
         options: those of `board_svg` except ``last``.
 
     Raises:

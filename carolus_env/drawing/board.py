@@ -63,11 +63,11 @@ def board_svg(
         theme: colours; ``"auto"`` follows the reader's preference and is light without one.
         layout: ``"tall"``: the players' panels below the circle, two in a row; ``"wide"``: to its
             right; ``"narrow"``: below it and as wide, for a phone.
-        names: of the seats; by default ``player 0`` and so on.
+        names: the seats' names; by default ``player 0`` and so on.
         legal: highlight the legal choices of the player to move.
         last: the state before the last decision, and its action number; described in words.
         turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
-        values: each team's win probability, 0 to 1, drawn as a bar.
+        values: each team's win probability, 0 to 1, to draw as a bar.
         width: the element's width in pixels; None leaves it to the page.
 
     Raises:

@@ -136,7 +136,7 @@ def boards_svg(states: States, *, width: int | None = None, **options: Any) -> s
 
     Args:
         states: ``(n,)`` games; a line below the boards counts those that are not drawn.
-        width: in pixels. None: 270 for each of up to four boards in a row.
+        width: width in pixels. None: 270 for each of up to four boards in a row.
         options: those of `board_svg` except ``last``.
 
     Raises:

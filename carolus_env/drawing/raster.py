@@ -38,7 +38,7 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
 
     Args:
         state: the game.
-        width: in pixels; the height follows from the layout.
+        width: width in pixels; the height follows from the layout.
         options: those of `board_svg`.
 
     Returns:

@@ -27,11 +27,11 @@ class Scene:
     """A game to be drawn or described; arguments as for `board.board_svg`.
 
     Attributes:
-        rules: of the game.
+        rules: the game's rules.
         data: the state as `position.to_dict` gives it.
-        phase, player: of ``data``.
+        phase, player: those in ``data``.
         names, teams: names of the seats and of the teams.
-        legal: legal actions to highlight; empty where they are not asked for.
+        legal: legal actions to highlight; empty: none.
         last: the last decision, described in words; None where there is none.
         marks: the decisions that are marked.
         new_castles: territories whose castle is another team's than before the first of them.
@@ -108,9 +108,9 @@ class Decision:
     Attributes:
         before, action: the state before it, and its action number.
         seat: the player's.
-        territories: of the region it concerned; empty where there is none.
+        territories: those of the region it concerned; empty: none.
         court: the seat and the clan of a paladin that was played to a court, or None.
-        clan: of a paladin that was played to a region, or None.
+        clan: the clan of a paladin that was played to a region, or None.
         disc: the seat and the number of a disc that was played, or None.
         walk: the territories of the region that the Emperor left; empty where he was not moved.
     """

@@ -28,8 +28,8 @@ def play_on(
         roll: ``(s, count, carried, context) -> carried`` does all that follows that decision: the
             dice that are due.
         s: a game that waits for a decision, or is over.
-        carried: what changes from decision to decision, such as a random stream.
-        context: all else that they need.
+        carried: a value that changes from decision to decision, such as a random stream.
+        context: the other values that ``act`` and ``roll`` need.
 
     Returns:
         How often `act` went on, and the last ``carried``.

@@ -116,9 +116,9 @@ class ActionParts(NamedTuple):
 
     Attributes:
         kind: ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`.
-        number: of the disc, or steps of the Emperor, 1 to 5; 0 for crowns and paladins.
-        clan: of the crown or the paladin, 0 to 4; `NOBODY` for discs and moves.
-        destination: of the paladin, 0 is the player's court, 1 + k the region k counted
+        number: the disc, or steps of the Emperor, 1 to 5; 0 for crowns and paladins.
+        clan: the clan of the crown or the paladin, 0 to 4; `NOBODY` for discs and moves.
+        destination: the paladin's: 0 is the player's court, 1 + k the region k counted
             clockwise from the Emperor's; `NOBODY` for everything else.
     """
 

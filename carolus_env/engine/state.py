@@ -203,7 +203,7 @@ def pick(states: States, rows: Ints) -> States:
 
     Args:
         states: ``(N,)`` games.
-        rows: ``(M,)`` which, in any order; a game may be picked several times.
+        rows: ``(M,)`` row numbers, in any order; a game may be picked several times.
 
     Raises:
         IndexError: when there is no such row.

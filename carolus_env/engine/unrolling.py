@@ -13,7 +13,7 @@ from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.loop import play_on
 from carolus_env.engine.rules import BY_MAX_ROUNDS, FACES, OVER, ROLL
 from carolus_env.engine.stepping import Views, write_views
-from carolus_env.system.arrays import I64, U8, Records, int64
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, Bools, Records, int64
 from carolus_env.system.compiler import entry, kernel
 
 FACE: Final = 128
@@ -22,20 +22,20 @@ MOST_DICE: Final = 9
 
 
 class Recorded(NamedTuple):
-    """A game's events, and where its decisions are noted; arguments of `unroll` but for two."""
+    """A game's events, and the arrays for its decisions, which are arguments of `unroll`."""
 
-    events: Any
+    events: U8
     end: int
     """The index after the game's last event."""
     first: int
     """The row of the game's first decision."""
     views: Views
-    actions: Any
-    seats: Any
-    dones: Any
-    discounts: Any
-    faces: Any
-    lasts: Any
+    actions: U8
+    seats: U8
+    dones: Bools
+    discounts: F32
+    faces: U8
+    lasts: I64
 
 
 @kernel
@@ -74,10 +74,10 @@ def _read_dice(s: np.void, count: Any, event: Any, game: Any) -> Any:
 
 @entry
 def unroll(
-    states: Records, events: Any, bounds: I64, firsts: Any,
-    masks: Any, raw: Any, scales: Any, scaled: Any,
-    actions: Any, seats: Any, returns: Any, dones: Any, discounts: Any,
-    faces: U8, payoffs: Any, lasts: Any, fault: Any,
+    states: Records, events: U8, bounds: I64, firsts: I64,
+    masks: I8 | None, raw: U8 | None, scales: F32 | None, scaled: F32 | None,
+    actions: U8, seats: U8, returns: F32, dones: Bools, discounts: F32,
+    faces: U8, payoffs: F64, lasts: I64, fault: I64,
 ) -> None:  # fmt: skip
     """Play each game's events to its end; ``fault``: the game and the event that are not due."""
     for g in range(states.shape[0]):

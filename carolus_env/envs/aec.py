@@ -406,7 +406,7 @@ def rules_for(env: type, players: int, options: RuleOptions) -> Rules:
     Args:
         env: the environment's class, whose own keywords an error names too.
         players: 2, 3 or 4.
-        options: all keywords that are not the environment's own.
+        options: the keywords that are not the environment's own.
 
     Raises:
         TypeError: for an unknown option, naming it and the known ones.

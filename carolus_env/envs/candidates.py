@@ -231,9 +231,9 @@ def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
     """Write the row of the position after a candidate from ``player``'s side; returns its length.
 
     Args:
-        s: that position.
+        s: the position after the candidate.
         player: the seat that chooses.
-        kind: of the candidate, an index into `KINDS`.
+        kind: the candidate's kind, an index into `KINDS`.
         view: a `View`.
         row: ``(length,)`` float32, written.
     """
@@ -267,7 +267,7 @@ def write_candidates(
 
     Args:
         s: a position in which somebody must decide, or that is over.
-        proposals: a `CandidateGenerator`; ``proposals.plan.total`` then holds how many candidates there were, those
+        proposals: a `CandidateGenerator`; ``plan.total`` is written: all candidates, those
             left out too.
         view: a `View`.
         choices: ``(K, A)`` int8, written: the actions of each candidate, then -1.

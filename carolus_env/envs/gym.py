@@ -53,12 +53,12 @@ class CarolusVectorEnv(LearnerVectorEnv):
             to the next seat with every game.
         illegal: effect of an illegal action: ``"forfeit"`` ends the game (the learner's team
             loses, ``info["illegal"]`` is True), ``"raise"`` raises `IllegalActionError`.
-        masks: where the masks are: in infos only, or with ``"observation"`` there and in the
+        masks: the masks' place: in infos only, or with ``"observation"`` there and in the
             observation, ``{"observation": ..., "action_mask": ...}`` as in PettingZoo.
         observation: dtype of the observations, ``"float32"`` or ``"uint8"``.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``. Pixels mark the last decision of each
             game, which makes compiled opponents slower.
-        autoreset_mode: any of Gymnasium's modes: next step, same step, disabled.
+        autoreset_mode: one of Gymnasium's modes: next step, same step, disabled.
         copy: False returns views of the buffers, which the next step overwrites.
         rules: the other options of `Rules`.
 
@@ -104,9 +104,9 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
     order, then -1; and ``left_out``, ``(num_envs,)``: how many of a turn's plans were not listed.
 
     Args:
-        num_envs, players, opponents, seat: see `CarolusVectorEnv`.
-        candidates, plans: how candidates are listed, see `Turns`.
-        illegal, masks, render_mode, autoreset_mode, copy, rules: see `CarolusVectorEnv`; an index
+        num_envs, players, opponents, seat: as for `CarolusVectorEnv`.
+        candidates, plans: options of `Turns`.
+        illegal, masks, render_mode, autoreset_mode, copy, rules: as `CarolusVectorEnv`; an index
             of no candidate is illegal.
 
     Raises:

@@ -60,8 +60,8 @@ class Starts(Protocol):
         """Make games at their first decision.
 
         Args:
-            seeds: ``(m,)`` of their dice.
-            by_user: whether a user chose the seeds; else they are drawn.
+            seeds: ``(m,)`` the games' seeds.
+            by_user: True: a user chose the seeds; False: they are drawn.
 
         Returns:
             ``(m,)`` games, and the learner's seat in each, -1 where its seed decides.
@@ -149,17 +149,17 @@ class LearnerGames:
     Args:
         rules: number of players and options.
         n: number of games.
-        opponents: who plays the other seats. Its ``agents`` may change between steps: they are
+        opponents: the players of the other seats. Its ``agents`` may change between steps: they are
             looked up at each decision.
         seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
             to the next seat with every game.
-        seed: of the first games (row ``i`` takes ``seed + i``), their dice and the opponents'
+        seed: seed of the first games (row ``i`` takes ``seed + i``), their dice and the opponents'
             draws. None: from the operating system.
 
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
-        watcher: is called at every decision, or None. It changes no game, but slows compiled
+        watcher: an observer of every decision, or None. It changes no game, but slows compiled
             opponents down, which then return to Python after each decision.
 
     Raises:
@@ -207,7 +207,7 @@ class LearnerGames:
                 A game depends on its seed alone. None: drawn by the generators of these games, or
                 from the operating system where all are started.
             rows: ``(m,)`` games to start; None: all.
-            starts: makes the games from their seeds; None: new games.
+            starts: a function that makes the games from their seeds; None: new games.
 
         Raises:
             ValueError: as ``starts``, and for a game that ends before its learner decides. No game
@@ -277,7 +277,7 @@ class LearnerGames:
         Args:
             actions: ``(m,)`` legal actions.
             rows: ``(m,)`` games to step; None: all.
-            forfeits: whether an illegal action forfeits the game instead of raising an error.
+            forfeits: True: an illegal action forfeits the game; False: it raises an error.
 
         Returns:
             The games that ended. They wait for `restart`.

@@ -45,8 +45,8 @@ class LearnerVecEnv(VecEnv):
 
     Args:
         games: the games; `LearnerGames.actions` is the number of actions.
-        observation_space: of one game.
-        seed: of the first `reset`, as in `seed`.
+        observation_space: the space of one game's observations.
+        seed: seed of the first `reset`, as in `seed`.
         render_mode: None or ``"rgb_array"``, which marks the last decision of each game and makes
             compiled opponents slower.
 
@@ -238,8 +238,8 @@ class CarolusVecEnv(LearnerVecEnv):
             the learner's, clockwise, or an `Opponents`.
         seat: the learner's seat. None: the next seat with every game.
         seed: same seed, same games. None: from the operating system.
-        dtype: of the observations, float32 or uint8 (plain counts, a quarter of the memory).
-        render_mode: see `LearnerVecEnv`.
+        dtype: dtype of the observations, float32 or uint8 (plain counts, a quarter of the memory).
+        render_mode: as for `LearnerVecEnv`.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.
@@ -268,8 +268,8 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
     zeros; an action is the index of a candidate.
 
     Args:
-        rules, n, opponents, seat, seed, render_mode: see `CarolusVecEnv`.
-        turns: how candidates are listed.
+        rules, n, opponents, seat, seed, render_mode: as for `CarolusVecEnv`.
+        turns: options of the list of candidates.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.

@@ -29,10 +29,10 @@ def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int |
     """Return the game that an environment starts, ``(1,)``; rolls that are due are not rolled.
 
     Args:
-        rules: of the environment.
-        options: of `OPTIONS`; others are ignored.
-        drawn: the seed where none is given; a position with a generator keeps that.
-        seed: as given to `reset`.
+        rules: the environment's rules.
+        options: a subset of `OPTIONS`; others are ignored.
+        drawn: the seed to use without ``seed``; a position with a generator keeps that.
+        seed: the seed given to `reset`.
 
     Raises:
         ValueError: for options that no game can start from (`PositionError` for a position).

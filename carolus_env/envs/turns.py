@@ -37,9 +37,9 @@ class Turns:
     Discs and crowns are all listed, lowest first.
 
     Attributes:
-        candidates: the most that are listed.
-        plans: where paladins may go besides the player's court: ``"stop"``, to the region where the
-            Emperor stops; ``"one"``, to any one region; ``"all"``, anywhere.
+        candidates: maximum number of candidates.
+        plans: destinations of paladins besides the player's court: ``"stop"``, the region where the
+            Emperor stops; ``"one"``, any one region; ``"all"``, anywhere.
 
     Raises:
         ValueError: for a value that is not allowed, naming it.
@@ -73,13 +73,13 @@ class TurnGames(LearnerGames):
     """`LearnerGames` in which a decision is a disc, a crown or a whole turn.
 
     Args:
-        rules, n, opponents, seat, seed: see `LearnerGames`.
-        turns: how candidates are listed.
+        rules, n, opponents, seat, seed: as for `LearnerGames`.
+        turns: options of the list of candidates.
 
     Attributes:
         counts: ``(n,)`` int64, the candidates in each game; 0 when it is over.
         choices: ``(n, K, 5)`` int8, the actions of each candidate in order, then -1.
-        left_out: ``(n,)`` int64, how many more there were.
+        left_out: ``(n,)`` int64, the number of candidates that are not listed.
         rows: ``(n, K, length)`` float32, their features (`candidates.layout`), then zeros.
     """
 
@@ -200,11 +200,11 @@ def list_candidates(
 
     Args:
         states: ``(N,)`` games that wait for a decision, or are over.
-        rows: ``(m,)`` int64: which of them.
+        rows: ``(m,)`` int64, the games to list candidates in.
         proposals: a `CandidateGenerator` of K candidates.
         view: a `View`.
         counts: ``(N,)`` int64, written: the candidates in each game.
-        left_out: ``(N,)`` int64, written: how many more there were.
+        left_out: ``(N,)`` int64, written: the number of candidates that are not listed.
         choices: ``(N, K, 5)`` int8, written: the actions of each candidate, then -1.
         encoded: ``(N, K, length)`` float32, written: the rows of the candidates, then zeros.
     """

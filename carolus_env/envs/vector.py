@@ -37,8 +37,8 @@ class LearnerVectorEnv(VectorEnv):
 
     Args:
         games: the games; `LearnerGames.actions` is the number of actions.
-        observation_space: of one game, without the mask.
-        illegal, masks, autoreset_mode, render_mode, copy: see `envs.gym.CarolusVectorEnv`.
+        observation_space: the space of one game's observations, without the mask.
+        illegal, masks, autoreset_mode, render_mode, copy: as for `envs.gym.CarolusVectorEnv`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -96,7 +96,7 @@ class LearnerVectorEnv(VectorEnv):
         """Start new games.
 
         Args:
-            seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
+            seed: the first game's seed (row ``i`` takes ``seed + i``), or one a row. None: the
                 first time from the operating system, later continuing the games' generators.
             options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows. ``territories``,
                 ``first_player`` or ``position``, as for the PettingZoo environment: one for all

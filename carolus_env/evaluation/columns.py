@@ -145,16 +145,16 @@ class Column(NamedTuple):
     """One statistic of a game.
 
     Attributes:
-        key: in a line of the results file; empty: not there.
+        key: the key in a line of the results file; empty: not there.
         name: attribute of `Results`; empty: not there.
-        dtype: of the attribute.
-        shape: of one game's value; `SEATS` stands for the number of players.
+        dtype: dtype of the attribute.
+        shape: shape of one game's value; `SEATS` stands for the number of players.
         low: least possible value.
         high: greatest possible value.
-        source: `PLANNED`: given by the plan, with which a file must agree; else a function of
+        source: `PLANNED` for a value of the plan, with which a file must agree; else a function of
             `Finished` games.
-        meaning: for docs/formats.md.
-        words: for the values 0, 1, ..., where a file has words; None: not a value.
+        meaning: a description for docs/formats.md.
+        words: the file's words for the values 0, 1, ...; None: not a value.
     """
 
     key: str
@@ -292,12 +292,12 @@ class Figure(NamedTuple):
     """A figure of the report on each agent.
 
     Attributes:
-        key: in the summary.
-        heads: of its columns on the page; without any it is in the summary only.
-        how: it is shown: `BAR`: a share; `TIME`: microseconds; else a format.
-        value: from the results and the agent's seats, ``(G, players)`` bool; a list where there are
+        key: the key in the summary.
+        heads: heads of its columns on the page; without any it is in the summary only.
+        how: the way to show it: `BAR`: a share; `TIME`: microseconds; else a format.
+        value: a function of the results and the agent's seats, ``(G, players)`` bool; a list for
             several columns.
-        ranked: whether it is a column of the cross table, too.
+        ranked: True: a column of the cross table, too.
     """
 
     key: str

@@ -67,9 +67,9 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
     """Print a row for each pairing, from its first agent's side; times; stop rule; cross table.
 
     Args:
-        title: of the first table.
-        tournament: with at least one complete deal.
-        summary: of it, for the cross table; None: no cross table.
+        title: title of the first table.
+        tournament: a tournament with at least one complete deal.
+        summary: the tournament's summary, for the cross table; None: no cross table.
     """
     plan, pairings = tournament.plan, tournament.pairings()
     try:

@@ -45,8 +45,8 @@ class ArenaError(RuntimeError):
 
     Attributes:
         agent: name of the agent at fault; None: not an agent's fault.
-        reason: what happened; the text of the error names the agent too.
-        traceback: of the agent's own error, as Python prints it; empty where there was none.
+        reason: a description; the text of the error names the agent too.
+        traceback: the agent's own traceback, as Python prints it; empty without one.
     """
 
     traceback = ""
@@ -60,8 +60,8 @@ def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
     """Return an `ArenaError` that names the agent once, in front unless the error names it.
 
     Args:
-        error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).
-        agent: its name.
+        error: the agent's exception; one with an attribute ``agent`` names it (`bots.AgentError`).
+        agent: the agent's name.
         what: text after the name, where the error does not name the agent.
     """
     if isinstance(named := getattr(error, "agent", None), str):
@@ -88,9 +88,9 @@ def play_games(
             games of one deal have the same set-up and dice, and the agents' random streams depend
             on deal, seating and meeting.
         agents: the players; each answers all games in which it is to move in one batch.
-        rules: of all games.
+        rules: rules of all games.
         seed: 0 to 2^64 - 1; no two seeds share a deal (`engine.dealing`).
-        progress: called with the number of finished games.
+        progress: a function of the number of finished games.
 
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.
@@ -145,10 +145,10 @@ def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint
     """Return the record of a game that `play_and_record` played (`carolus_env.records`).
 
     Args:
-        rules: of the game.
-        seed: as given to `play_games`.
-        deal: of the game.
-        actions: of the game.
+        rules: the game's rules.
+        seed: the seed given to `play_games`.
+        deal: the game's deal.
+        actions: the game's actions.
     """
     deals = Deals.of(seed, np.array([deal]))
     start = deals.games(rules, roll=False)

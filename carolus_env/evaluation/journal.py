@@ -38,8 +38,8 @@ class ResultsFileError(ValueError):
 
     Attributes:
         path: the file.
-        line: its line, counted from 1; None: the file as a whole.
-        reason: what is wrong.
+        line: line number, counted from 1; None: the file as a whole.
+        reason: a description of what is wrong.
     """
 
     def __init__(self, path: str | os.PathLike[str], line: int | None, reason: str) -> None:
@@ -56,10 +56,10 @@ class Saved:
     """Content of a results file.
 
     Attributes:
-        plan: of the tournament.
-        results: its games so far, in the plan's order.
+        plan: the tournament's plan.
+        results: the games so far, in the plan's order.
         wall: seconds that playing them took, as far as known.
-        versions: of the software that wrote it.
+        versions: versions of the software that wrote the file.
         size: bytes of the complete lines.
         cut: the last line is incomplete; it is left out.
     """
@@ -77,7 +77,7 @@ class Journal:
 
     Args:
         path: the file.
-        size: bytes of it to keep; the rest is dropped. None: all.
+        size: number of bytes to keep; the rest is dropped. None: all.
     """
 
     def __init__(self, path: Path, size: int | None = None) -> None:

@@ -54,7 +54,7 @@ class Rung:
 
     @property
     def searches(self) -> bool:
-        """Whether the agent searches (``mcts``, ``search``), at milliseconds per decision."""
+        """True if the agent searches (``mcts``, ``search``), at milliseconds per decision."""
         return self.spec.partition(":")[0] in _SEARCHERS
 
 
@@ -86,8 +86,8 @@ def nearest(players: int, elo: float, count: int = 1, *, searchers: bool = False
     Args:
         players: 2, 3 or 4.
         elo: a rating.
-        count: how many, at most.
-        searchers: include agents that search.
+        count: maximum number of rungs.
+        searchers: True: include agents that search.
     """
     fitting = [rung for rung in rungs(players) if searchers or not rung.searches]
     return sorted(fitting, key=lambda rung: abs(rung.elo - elo))[:count]
@@ -97,10 +97,10 @@ def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
     """Return a rough rating: between the rungs that an agent beats and those that beat it.
 
     Args:
-        agent: to be rated.
-        rules: of all games.
-        games: against each rung that a bisection comes to; none of them searches.
-        seed: of the first deal.
+        agent: the agent to rate.
+        rules: rules of all games.
+        games: games against each rung that a bisection comes to; none of them searches.
+        seed: seed of the first deal.
     """
     known = [rung for rung in rungs(rules.players) if not rung.searches]
     below, above = -1, len(known)  # it beats the one, and loses to the other
@@ -125,9 +125,9 @@ def place(
 
     Args:
         players: 2, 3 or 4.
-        met: for each rung, by spec, the games against it; the agent is number 0 in their tables
+        met: games against each rung, by spec; the agent is number 0 in their tables
             and sits in every seating equally often. Games of the same deal share luck.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
         bootstraps: number of refits.
 
     Returns:
@@ -159,8 +159,8 @@ def elo_of(players: int, met: Mapping[str, tuple[float, int]]) -> float:
 
     Args:
         players: 2, 3 or 4.
-        met: for each rung, by spec, the win rate against it (`PairingResult.win_rate`) and the
-            number of games.
+        met: win rate (`PairingResult.win_rate`) and number of games against each rung, by
+            spec.
 
     Raises:
         ValueError: when no rung was met, or one is unknown.
@@ -198,7 +198,7 @@ def _fit(players: int, elos: F64, wins: F64, games: F64) -> F64:
 
     Args:
         players: 2, 3 or 4.
-        elos: ``(R,)`` of the rungs.
+        elos: ``(R,)`` ratings of the rungs.
         wins: ``(..., R)`` against each; ``games`` alike.
 
     Returns:

@@ -158,10 +158,10 @@ def play_pairing(
 
     Args:
         agents: the two, each a spec string or an agent; they may be the same object.
-        rules: of all games.
-        games: how many; rounded up to whole deals (of 2 games, or 6 for three players).
+        rules: rules of all games.
+        games: number of games; rounded up to whole deals (of 2 games, or 6 for three players).
         seed: 0 to 2^64 - 1; no two seeds share a deal.
-        progress: called with the number of finished games.
+        progress: a function of the number of finished games.
 
     Raises:
         ArenaError, ValueError: as `play_games` and `bots.make`; ValueError for an impossible number

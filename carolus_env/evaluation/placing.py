@@ -65,13 +65,13 @@ def evaluate(
     rungs find one (`ladder.guess`); these are not counted.
 
     Args:
-        agent: to be placed.
-        rules: of all games.
-        games: against each agent.
+        agent: the agent to rate.
+        rules: rules of all games.
+        games: games against each agent.
         near: a guess of its rating; None: nothing is known.
         bots: specs of agents that it plays besides.
-        half: of the suite, whose positions are of the usual rules, to measure its regret on;
-            None: in none.
+        half: half of the suite to measure its regret on, in positions of the usual rules;
+            None: none.
     """
     players = rules.players
     elo = near

@@ -39,8 +39,8 @@ class Task:
     """All that a process needs to play any block of a plan; it can be pickled if its agents can.
 
     Attributes:
-        plan: which games.
-        agents: for each name in the plan, a spec string or an agent.
+        plan: the games to play.
+        agents: a spec string or an agent for each name in the plan.
     """
 
     plan: Plan
@@ -70,10 +70,10 @@ class Block:
     """Games that were played together.
 
     Attributes:
-        start: number of the first.
-        results: of the games.
-        seconds: that they took.
-        records: of the games, a line each; empty where they are not wanted.
+        start: number of the first game.
+        results: results of the games.
+        seconds: time spent on them.
+        records: records of the games, a line each; empty unless requested.
     """
 
     start: int
@@ -87,9 +87,9 @@ class Runner:
     """A task with its agents made, ready to play.
 
     Attributes:
-        task: as given.
-        agents: for each name in the plan.
-        seconds_a_game: a guess.
+        task: the task given.
+        agents: an agent for each name in the plan.
+        seconds_a_game: estimated seconds a game.
     """
 
     task: Task
@@ -163,9 +163,9 @@ class Pool:
     """Lets workers play blocks, and takes the blocks in the plan's order.
 
     Args:
-        task: what to play.
-        workers: who play.
-        records: whether blocks hold game records.
+        task: the games and agents.
+        workers: the workers that play.
+        records: True: blocks hold game records.
     """
 
     def __init__(self, task: Task, workers: Workers, *, records: bool) -> None:

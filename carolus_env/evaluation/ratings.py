@@ -126,9 +126,9 @@ def rate(
             cut off every team has the same share.
         team: ``(players,)`` whole numbers: the team of each seat; all teams of the same size.
         deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.
-        agents: their number, 2 or more.
+        agents: number of agents, 2 or more.
         anchor: the agent whose rating is 0; None: the mean is 0.
-        seed: of the bootstrap, 0 to 2^64 - 1. The same seed gives the same intervals.
+        seed: seed of the bootstrap, 0 to 2^64 - 1. The same seed gives the same intervals.
         bootstraps: number of refits, 100 to 100,000.
 
     Raises:
@@ -258,9 +258,9 @@ def _fit(evidence: _Evidence, weights: F64, outcomes: F64, start: F64) -> F64:
 
     Args:
         evidence: ``K`` line-ups, ``T`` teams, ``D`` deals, ``A`` agents.
-        weights: ``(B, D)`` of the deals.
-        outcomes: ``(B, K, T)``, virtual deals that each team wins.
-        start: ``(B, A)``.
+        weights: ``(B, D)`` weights of the deals.
+        outcomes: ``(B, K, T)`` virtual deals that each team wins.
+        start: ``(B, A)`` initial ratings.
 
     Raises:
         ArithmeticError: when it does not converge, which cannot happen with weights above 0.

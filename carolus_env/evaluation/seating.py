@@ -34,7 +34,7 @@ class Meeting(NamedTuple):
     """Agents that are compared with each other, and all their seatings.
 
     Attributes:
-        agents: their numbers, ascending.
+        agents: the agents' numbers, ascending.
         seatings: ``(S, players)`` int64, the agent at each seat.
     """
 
@@ -130,7 +130,7 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
             ``strangers`` (four players: every four agents together, in teams of two; or all
             three, where there are no more); or `ALONE`.
         rules: number of players, and who are partners.
-        agents: how many take part.
+        agents: number of agents.
 
     Raises:
         ValueError: for an unknown schedule, too few agents, ``mixed`` without three players or
@@ -166,7 +166,7 @@ def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
 
     Args:
         rules: number of players, and who are partners.
-        games: wanted; rounded up to whole rotations (of 2, 6 or 2 games).
+        games: requested number; rounded up to whole rotations (of 2, 6 or 2 games).
 
     Returns:
         ``(G, players)`` int64 with ``G >= games``.

@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         verdict: `STRONGER`, `NOT_STRONGER` or `UNDECIDED`.
-        deals: after how many deals a bound was reached; all, where none was.
+        deals: deals until a bound was reached; all, where none was.
         ratio: log-likelihood ratio after these deals, H1 over H0.
         elo: normalised Elo of these deals; None where all have the same score. After an early
             stop it is, on average, too far from the middle of the hypotheses.
@@ -188,7 +188,7 @@ def widening(deals: int) -> float:
     theorem 2.2), divided by that of the normal interval for the same number of deals.
 
     Args:
-        deals: number so far, 1 or more.
+        deals: number of deals so far, 1 or more.
     """
     logarithm = -2 * math.log(ERROR_RATE)
     part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)

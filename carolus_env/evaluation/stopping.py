@@ -33,7 +33,7 @@ def deal_scores(
     Args:
         results: complete deals of one plan.
         pair: two agents that meet.
-        team: of each seat, see `pairing_result`.
+        team: the team of each seat, see `pairing_result`.
     """
     rows, scores = pair_scores(results, pair, team)
     _, places, sizes = np.unique(results.deals[rows], return_inverse=True, return_counts=True)
@@ -47,9 +47,9 @@ def standing(
     """Return the stop rule's state as plain values for JSON; None: the plan has none.
 
     Args:
-        plan: of the tournament.
-        results: its complete deals, at least one.
-        ratings: computes their ratings; None: leave out what needs them.
+        plan: the tournament's plan.
+        results: complete deals, at least one.
+        ratings: a function that computes the ratings; None: leave out what needs them.
 
     Returns:
         ``reached``: whether the rule ends the tournament (None: not known without ratings), and

@@ -92,10 +92,10 @@ def summary(
     """Return the statistics of a tournament, for JSON and for the report.
 
     Args:
-        plan: of the tournament.
-        results: its games; only those of complete deals count.
-        complete: whether the tournament was played to its end.
-        seconds: that it took.
+        plan: the tournament's plan.
+        results: the games; only those of complete deals count.
+        complete: True: the tournament was played to its end.
+        seconds: time spent.
         rated: False leaves out the ratings (None), which works without the extra ``evaluation``.
 
     Raises:

@@ -40,13 +40,13 @@ class Tournament:
     """A plan and the games played so far.
 
     Args:
-        plan: which games.
-        agents: for each name in the plan, a spec string (`bots.make`) or an agent. None: the
+        plan: the games to play.
+        agents: a spec string (`bots.make`) or an agent for each name in the plan. None: the
             names are the specs.
 
     Attributes:
-        plan: as given.
-        complete: whether all games have been played.
+        plan: the plan given.
+        complete: True: all games have been played.
         seconds: wall-clock time spent on playing.
 
     Raises:
@@ -106,9 +106,9 @@ class Tournament:
             resume: continue the tournament in ``file``.
             records: file of game records to write (docs/formats.md), of the games that this call
                 plays; compressed if its name ends in ``.gz``.
-            progress: called with the number of finished games, after each block and, on one
+            progress: a function of the number of finished games, after each block and, on one
                 process, after each game.
-            notice: called with a line that the user should read.
+            notice: a function of a line for the user.
 
         Raises:
             ArenaError: when an agent fails, or breaks the rules, or a worker dies.

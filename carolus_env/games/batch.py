@@ -77,7 +77,7 @@ class GameBatch:
         threads: threads that share the work; the results are the same.
 
     Attributes:
-        rules, n, threads: as given.
+        rules, n, threads: the arguments.
         states: ``(n,)`` of dtype `STATE`, the games themselves. After changing them, `refresh`.
         masks, observations, rewards, terminated, truncated: the buffers, see `Turn`.
 

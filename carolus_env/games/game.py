@@ -79,11 +79,11 @@ class Game:
     Attributes:
         states: ``(1,)`` of dtype `STATE`: the game itself, for the functions of the engine.
         player: seat to move; 0 when the game is over.
-        phase: what is due, see `carolus_env.engine.rules`.
-        over: whether the game has ended.
+        phase: the phase, see `carolus_env.engine.rules`.
+        over: True: the game has ended.
         legal_actions: the legal action numbers, ascending; empty when the game is over.
-        mask: the same as a mask, ``(95,)`` int8, not writeable.
-        observation: ``(length,)``, of the seat to move; a buffer that `play` overwrites.
+        mask: the legal actions as a mask, ``(95,)`` int8, not writeable.
+        observation: ``(length,)``, that of the seat to move; a buffer that `play` overwrites.
 
     Raises:
         ValueError: for rules or a seed together with a state, a state that is not a single game,

@@ -36,7 +36,7 @@ class DecisionAgent(Agent):
 
     Args:
         players: 2, 3 or 4, for which the network was trained.
-        dtype: of the observations that `choose` is given, ``"float32"`` or ``"uint8"``.
+        dtype: dtype of the observations that `choose` takes, ``"float32"`` or ``"uint8"``.
 
     Raises:
         ValueError: for another dtype, or another number of players.
@@ -82,7 +82,7 @@ class TurnAgent(Agent):
 
     Args:
         players: 2, 3 or 4, for which the network was trained.
-        turns: how candidates are listed; None: the environments' defaults.
+        turns: options of the list of candidates; None: the environments' defaults.
 
     Raises:
         ValueError: for another number of players.
@@ -157,9 +157,9 @@ def agent_of(
     """Return the agent of a function that chooses.
 
     Args:
-        choose: as `DecisionAgent.choose`, or with ``turns`` as `TurnAgent.choose`.
+        choose: a function like `DecisionAgent.choose`, or with ``turns`` like `TurnAgent.choose`.
         players: 2, 3 or 4, for which the network was trained.
-        turns: how candidates are listed; None: single decisions.
+        turns: options of the list of candidates; None: single decisions.
     """
 
     class OfDecisions(DecisionAgent):

@@ -108,7 +108,7 @@ def request(number: int, state: np.void, **more: Any) -> dict[str, Any]:
     """Return the request for a decision in game ``states[i]``, whose generator is not shown.
 
     Args:
-        number: of the request.
+        number: the request's number.
         state: the game.
         more: the values of ``seconds``, ``seed`` and ``analyse``.
     """

@@ -63,7 +63,7 @@ class Program:
 
     Args:
         command: the program and its arguments.
-        folder: its working folder.
+        folder: the program's working folder.
 
     Raises:
         ProtocolError: when it cannot be started.
@@ -96,9 +96,9 @@ class Program:
         """Send a message and return the next one.
 
         Args:
-            message: to be sent.
-            expected: what comes back, see `engine_protocol.MESSAGES`.
-            seconds: to wait at most.
+            message: the message to send.
+            expected: the kind of answer, see `engine_protocol.MESSAGES`.
+            seconds: maximum time to wait.
 
         Raises:
             ProtocolError: when none comes in time, or another than expected.
@@ -162,9 +162,9 @@ class ExternalAgent(Agent):
 
     Args:
         command: the program and its arguments.
-        options: its time limits.
-        folder: its working folder; None: the current one.
-        name: of the agent.
+        options: the program's time limits.
+        folder: the program's working folder; None: the current one.
+        name: the agent's name.
     """
 
     def __init__(

@@ -45,8 +45,8 @@ class Episode(NamedTuple):
     """One seat's T decisions in a game.
 
     Attributes:
-        game, seat: which game, and whose side of it.
-        observations: ``(T + 1, length)`` what the seat saw; last the end of the game.
+        game, seat: numbers of the game and of the seat.
+        observations: ``(T + 1, length)`` the seat's observations; the last is of the end.
         masks: ``(T + 1, 95)`` int8, the legal actions; at the end none.
         actions: ``(T,)`` int64.
         rewards: ``(T,)`` float32, 0 but for the last.
@@ -79,10 +79,10 @@ def to_minari(
         source: a folder of `carolus dataset`, a file of records or of packed games, or games.
         dataset_id: such as ``carolus/2p-planner-v0``.
         observation: dtype of the observations.
-        opponents: who plays the other seats of the environment that `recover_environment` makes.
+        opponents: players of the other seats of the environment that `recover_environment` makes.
             None: the folder's first agent, or ``random`` where agents are not known.
-        progress: called with the number of games that are done.
-        metadata: what else `minari.create_dataset_from_buffers` takes: ``author``,
+        progress: a function of the number of games that are done.
+        metadata: other arguments of `minari.create_dataset_from_buffers`: ``author``,
             ``author_email``, ``code_permalink``, ``description``, ``algorithm_name`` ...
 
     Returns:
@@ -245,17 +245,12 @@ def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
     """Return the games when they are over; their decisions are noted in ``data`` once more."""
     states = copy(games.starts)
     unroll(
-        states,
-        games.events,
-        games.bounds,
-        firsts,
-        *(None, None, None, None),  # masks and observations
-        *(data.actions, data.seats, data.returns, data.dones, data.discounts),
-        np.zeros((1, MOST_DICE), np.uint8),
-        np.zeros((1, MAX_PLAYERS)),
-        np.zeros(MAX_PLAYERS, np.int64),
-        np.full(2, -1),
-    )
+        states, games.events, games.bounds, firsts,
+        None, None, None, None,  # masks and observations
+        data.actions, data.seats, data.returns, data.dones, data.discounts,
+        np.zeros((1, MOST_DICE), np.uint8), np.zeros((1, MAX_PLAYERS)),
+        np.zeros(MAX_PLAYERS, np.int64), np.full(2, -1),
+    )  # fmt: skip
     return states
 
 

@@ -237,7 +237,7 @@ class CarolusMagnusState(pyspiel.State):
 
     @property
     def in_set_up(self) -> bool:
-        """Whether the set-up is still being drawn; its rolls come later."""
+        """True if the set-up is still being drawn; its rolls come later."""
         return isinstance(self._board, SetUp)
 
     def current_player(self) -> int:
@@ -311,7 +311,7 @@ class CarolusMagnusObserver:
 
     Attributes:
         tensor: ``(players + length,)`` float32; docs/observation.md has the other entries.
-        dict: its blocks by name, as views.
+        dict: the observation's blocks by name, as views.
 
     Raises:
         ValueError: for any ``params``: there are none.
@@ -366,7 +366,7 @@ class AgentBot(pyspiel.Bot):
     Args:
         agent: the agent, or its spec, such as ``"planner"`` or ``"value:2p"``.
         player: the seat that it plays.
-        seed: of its random stream; None: from the operating system.
+        seed: seed of the bot's random stream; None: from the operating system.
 
     Raises:
         AgentError: for a spec that makes no agent.
@@ -404,8 +404,8 @@ class BotAgent(Agent):
     searches from the position with an empty history. Forced decisions are not asked.
 
     Args:
-        make: makes the bot of a decision.
-        name: in results.
+        make: a function that makes the bot of a decision.
+        name: the agent's name in results.
     """
 
     def __init__(self, make: MakeBot, name: str = "openspiel bot") -> None:
@@ -441,7 +441,7 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
 
     Args:
         repeats: rollouts at each evaluation.
-        seed: of the rollouts; None: from the operating system.
+        seed: seed of the rollouts; None: from the operating system.
     """
 
     def __init__(self, repeats: int = 1, seed: int | None = None) -> None:

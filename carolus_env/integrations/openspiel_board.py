@@ -81,7 +81,7 @@ class Board:
 
     Attributes:
         states: ``(1,)`` of dtype `STATE`.
-        player: who decides, as OpenSpiel counts; `CHANCE` or `TERMINAL`.
+        player: the player who decides, as OpenSpiel counts; `CHANCE` or `TERMINAL`.
         legal: the legal actions.
     """
 

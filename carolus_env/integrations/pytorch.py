@@ -100,9 +100,9 @@ def run(train: Callable[[Args], nn.Module], kind: type[Args], agent: type[Scorer
     """Train by the options of the command line, and save the weights.
 
     Args:
-        train: returns a `Scorer`.
-        kind: of the options.
-        agent: plays by the trained scorer.
+        train: a function that returns a `Scorer`.
+        kind: the dataclass of the options.
+        agent: the agent that plays by the trained scorer.
     """
     import tyro
 

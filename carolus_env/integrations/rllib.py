@@ -193,7 +193,7 @@ class LegalActions(spaces.Discrete):
     """`Discrete`, of which only legal actions are sampled.
 
     Attributes:
-        mask: ``(n,)`` int8, what is legal now; None: everything.
+        mask: ``(n,)`` int8, the legal actions; None: all are legal.
     """
 
     mask: npt.NDArray[np.int8] | None = None
@@ -276,8 +276,8 @@ class RLlibAgent(Agent):
         checkpoint: a folder of ``algorithm.save_to_path()``. Reading it runs code that it holds:
             open none that you do not trust.
         policy: the module's id.
-        players: of the ``env_config`` that it was trained with.
-        turns: of the ``env_config``.
+        players: ``players`` of the ``env_config`` that it was trained with.
+        turns: ``turns`` of the ``env_config``.
 
     Raises:
         ValueError: when the folder holds no such module, and for a wrong number of players.

@@ -30,8 +30,8 @@ class Size:
     """The sizes of an actor.
 
     Attributes:
-        players: 2 to 4.
-        candidates: that are listed where actions are whole turns; 0: actions are single decisions.
+        players: number of players, 2 to 4.
+        candidates: candidates where actions are whole turns; 0: actions are single decisions.
         width: units of each hidden layer.
         layers: number of hidden layers.
 

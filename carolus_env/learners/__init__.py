@@ -78,8 +78,8 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
     """Read the options of a TOML file; those it leaves out keep their defaults.
 
     Args:
-        path: of the file.
-        name: of the learner, instead of the one that the file names.
+        path: the file's path.
+        name: the learner's name, instead of the one in the file.
 
     Raises:
         ValueError: for a file that cannot be read, and naming the first option that is unknown

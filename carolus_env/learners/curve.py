@@ -85,8 +85,8 @@ class Curve:
         """Draw the curve as a PNG: ratings among the rungs met above, training games below.
 
         Args:
-            players: of the run.
-            style: how it is drawn.
+            players: the run's number of players.
+            style: the drawing's style.
         """
         from matplotlib.figure import Figure
 

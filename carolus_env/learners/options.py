@@ -117,7 +117,7 @@ class SelfPlayConfig(RunConfig):
     """The options of learners that play with themselves in compiled code, on every core."""
 
     policy: ClassVar[bool] = False
-    """Whether the network has a policy head."""
+    """True if the network has a policy head."""
 
     workers: int = field(default_factory=cores)
     """Number of workers; default: one per core. Results depend on it."""

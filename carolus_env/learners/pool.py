@@ -62,7 +62,7 @@ class SelfPlayLearner(ABC, Generic[C]):
     A subclass is an algorithm: `learners.ppo`, `learners.td`.
 
     Args:
-        config: of the run.
+        config: the run's hyperparameters.
     """
 
     stats: ClassVar[tuple[str, ...]]
@@ -96,9 +96,9 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed.
 
         Args:
-            own: see `Learnt`.
+            own: the worker's own arrays, see `Learnt`.
             task: the worker's part of a round.
-            stats: added to.
+            stats: statistics, added to.
         """
 
     @staticmethod
@@ -140,12 +140,12 @@ class WorkerPool:
 
     Args:
         learner: the algorithm.
-        config: of the run.
+        config: the run's hyperparameters.
 
     Attributes:
         shared: the weights, and the state of the optimiser.
         stats: ``(S,)`` float64, sums of the learner's statistics.
-        cpu_seconds: of all workers.
+        cpu_seconds: CPU time of all workers.
         waited: seconds spent on waiting for workers that are not threads.
         remote: the workers that are not threads, begun with a `WorkerJob`; None: threads.
     """
@@ -177,8 +177,8 @@ class WorkerPool:
 
         Args:
             first: number of its first game or decision.
-            count: of games or decisions, shared out among the workers.
-            rate: of learning.
+            count: number of games or decisions, shared out among the workers.
+            rate: learning rate.
         """
         tasks = [
             Task(first + part.start, part.stop - part.start, rate)
@@ -229,7 +229,7 @@ def combine(
     That is 1 where one alone moved, and the number of workers where all moved alike.
 
     Args:
-        common: changed in place.
+        common: the common arrays, changed in place.
         results: each worker's arrays.
         summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
     """

@@ -308,7 +308,7 @@ def play(
         fresh: a `stepping.ResetSource`.
         policy: a `Policy`.
         rollout: a `Rollout`, written.
-        stats: float64; added to the first two: games that ended, and their rounds.
+        stats: float64; adds to the first two: games that ended, and their rounds.
     """
     steps = rollout.counts.shape[0] // states.shape[0]
     for g in range(states.shape[0]):
@@ -328,7 +328,7 @@ def estimate(rollout: Rollout, trace: np.float32, gae_lambda: np.float32) -> Non
         rollout: a `Rollout` that `play` has filled.
         trace: lambda of the values' targets: the weight of the target after the next decision
             against what the policy expected before it.
-        gae_lambda: the same of the advantages.
+        gae_lambda: lambda of the advantages.
     """
     games = rollout.last.shape[0]
     steps = rollout.counts.shape[0] // games
@@ -542,7 +542,7 @@ def add_gradients(
         policy: a `Policy`.
         batch: a `Batch`, whose ``gradients`` are added to.
         loss: a `Loss`.
-        stats: float64; added to all but the first two: decisions, their entropy, how many were
+        stats: float64; adds to all but the first two: decisions, their entropy, how many were
             clipped, values that were learnt, and their cross-entropy.
     """
     layers, scores = batch.layers, batch.deltas.scores
@@ -583,7 +583,7 @@ def step_rows(
     Args:
         touched: ``(rows,)`` bool, set to False.
         weights, means, squares, gradients: ``(rows, width)`` float32.
-        rate: see `adam`.
+        rate: learning rate, see `adam`.
     """
     for row in range(touched.shape[0]):
         if touched[row]:

@@ -36,11 +36,11 @@ class Progress:
 
     Attributes:
         done: decisions or games learnt from so far, by this process and those it resumed.
-        per_s: of this process, evaluations included.
-        share: of the whole run.
+        per_s: decisions or games a second of this process, evaluations included.
+        share: finished share of the whole run.
         loss: recent mean loss; None before the first update.
         waiting: share of this process's time in which it waited for workers; None: threads.
-        evaluation: right after an evaluation; else None.
+        evaluation: the evaluation that has just ended; else None.
     """
 
     done: int
@@ -56,7 +56,7 @@ class Run(Protocol):
 
     folder: Path
     shows_progress: bool
-    """Whether the run shows its progress itself, and handles Ctrl-C."""
+    """True if the run shows its progress itself, and handles Ctrl-C."""
     stop: bool
     """Set it, and training ends after the update under way, with a checkpoint."""
 
@@ -80,15 +80,15 @@ class SelfPlayRun:
     A subclass names the learner.
 
     Args:
-        config: all options.
-        folder: of the run; it exists.
+        config: the hyperparameters.
+        folder: the run's folder; it exists.
         command: the command line, for the models' JSON.
-        show: called after every round and every evaluation.
+        show: a function to call after every round and every evaluation.
 
     Attributes:
-        stop: see `Run`.
+        stop: the flag of `Run`.
         done: decisions or games learnt from so far.
-        pool: what learns.
+        pool: the workers that learn.
 
     Raises:
         ValueError: for options that cannot work.

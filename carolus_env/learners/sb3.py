@@ -129,7 +129,7 @@ class Sb3Run:
 
     Args:
         config: the hyperparameters.
-        folder: of the run; it exists.
+        folder: the run's folder; it exists.
         command: the command line, for the models' JSON.
 
     Raises:

@@ -12,7 +12,7 @@ class Scalars:
     """Writes numbers into a folder of TensorBoard.
 
     Args:
-        folder: of the event files.
+        folder: folder of the event files.
 
     Raises:
         ModuleNotFoundError: when the package tensorboard is not installed.

@@ -261,7 +261,7 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     Args:
         memory: a `Memory`, with the ``target``.
         first_team: the team with role 0.
-        rate: of learning, float32.
+        rate: learning rate, float32.
 
     Returns:
         The cross-entropy before the step.
@@ -318,8 +318,8 @@ def learn(
         streams: ``(N,)`` uint64: a stream for each game's exploration.
         memory: a `Memory`, whose weights learn.
         exploration: probability of a random decision.
-        trace: lambda.
-        rate: of learning, float32.
+        trace: lambda of TD(lambda).
+        rate: learning rate, float32.
         stats: float64, added to: games, their rounds, positions learnt from, and their losses.
     """
     for g in range(starts.shape[0]):

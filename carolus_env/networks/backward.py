@@ -63,11 +63,11 @@ def backpropagate(
     """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``.
 
     Args:
-        weights: of the network.
-        stage: of the position.
+        weights: the network's weights.
+        stage: the position's stage.
         hidden: ``(hidden, width - LINEAR)`` float32: the stage's hidden layer, transposed, so that
             the innermost loop is over consecutive numbers.
-        activations: of the position.
+        activations: the position's activations.
         deltas: a `Deltas`.
     """
     scores, second, sums = deltas.scores, deltas.second, deltas.sums
@@ -108,9 +108,9 @@ def learn_layers(
         change: a kernel ``change(target, state, factor, vector, rate)`` (`adagrad` or
             `accumulate`); the gradient of the weights to change is ``factor`` times ``vector``.
         targets, states: `Weights`, what is changed.
-        stage: of the position.
-        activations, deltas: of the position.
-        rate: of learning, float32.
+        stage: the position's stage.
+        activations, deltas: those of the position.
+        rate: learning rate, float32.
     """
     hidden, wide = activations.second.shape[0], activations.first.shape[0]
     linear, scores = activations.sums[wide:], deltas.scores
@@ -174,7 +174,7 @@ def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float3
 
     Args:
         weights, means, squares, gradients: vectors of float32.
-        rate: of learning, with the corrections of the first steps (`adam_rate`), float32.
+        rate: learning rate with the corrections of the first steps (`adam_rate`), float32.
     """
     for i in range(weights.shape[0]):
         g = gradients[i]

@@ -50,7 +50,7 @@ class Model(Generic[S]):
     Attributes:
         size: number of players and widths of the network.
         weights: the arrays that `Sizes.shapes` names, float32.
-        about: their origin, as JSON can hold it: rules, command, seed, decisions ...
+        about: origin of the weights, as JSON can hold it: rules, command, seed, decisions ...
 
     Raises:
         ModelError: when the weights do not fit a network of that size.
@@ -75,7 +75,7 @@ class Model(Generic[S]):
         """Write ``path.safetensors`` and ``path.json``; older files stay until both are written.
 
         Args:
-            path: with or without one of the suffixes.
+            path: the file's path, with or without one of the suffixes.
 
         Raises:
             OSError: when they cannot be written (no space, no permission).
@@ -106,7 +106,7 @@ class Model(Generic[S]):
         """Read the files that `save` wrote, without running code from them.
 
         Args:
-            path: with or without one of the suffixes.
+            path: the file's path, with or without one of the suffixes.
 
         Raises:
             ModelError: when a file is missing, damaged, of another kind or of another version.

@@ -330,7 +330,7 @@ def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
 
     Args:
         states: ``(N,)`` games of one number of players, at any point.
-        weights: of a network for that number of players.
+        weights: weights of a network for that number of players.
     """
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))

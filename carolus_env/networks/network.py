@@ -65,7 +65,7 @@ class Size:
     hidden: int = 32
     """Units of the second layer."""
     policy: bool = False
-    """Whether the network has a policy head."""
+    """True if the network has a policy head."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -127,8 +127,8 @@ def scores(weights: Arrays, inputs: InputArrays) -> F32:
     """Return the scores of positions.
 
     Args:
-        weights: by name, see `Size.shapes`.
-        inputs: of N positions.
+        weights: the weights by name, see `Size.shapes`.
+        inputs: inputs of N positions.
 
     Returns:
         ``(N, teams)`` float32, by team role; with a policy head ``(N, teams + 1)``, the residual

@@ -24,8 +24,8 @@ class TurnText(NamedTuple):
     Attributes:
         event: index of the (first) event.
         round: 0 in the set-up.
-        seat: of its player.
-        text: see `move_text` and `roll_text`; several are separated by commas.
+        seat: the player's seat.
+        text: its `move_text` or `roll_text`; several are separated by commas.
     """
 
     event: int
@@ -42,7 +42,7 @@ def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
     Args:
         start: ``(1,)`` the game before its first event: of a record ``records.start_of(it)``, or
             any position. It does not change.
-        events: as records have them: ``{"roll": faces}`` or ``{"action": number}``.
+        events: events of a record: ``{"roll": faces}`` or ``{"action": number}``.
 
     Raises:
         ValueError, TypeError: for an event that cannot be played; see `records.play_events`.

@@ -75,7 +75,7 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
     Args:
         state: one game; it does not change.
         action: a legal action.
-        times: how many times in a row it is played; more than once only crowns and paladins.
+        times: number of times in a row it is played; more than once only crowns and paladins.
 
     Raises:
         IllegalActionError: when the action is illegal, or cannot be played so often.

@@ -111,8 +111,8 @@ def from_text(text: str, *, seed: int | None = None) -> States:
     """Return the game that `to_line` wrote, or that a person typed, as a batch of one.
 
     Args:
-        text: its fields, separated by ``|``.
-        seed: of a new generator for the dice to come, instead of the text's. With neither, the
+        text: a position's fields, separated by ``|``.
+        seed: seed of a new generator for the dice to come, instead of the text's. With neither, the
             seed is 0.
 
     Raises:

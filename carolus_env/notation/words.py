@@ -62,8 +62,8 @@ def castle_words(before: int, after: int, castles: int, teams: Sequence[str]) ->
 
     Args:
         before, after: the team with castles on the region, -1: none.
-        castles: there before.
-        teams: their names.
+        castles: number of castles before.
+        teams: the teams' names.
     """
     if after == before:
         return "no castle changes"

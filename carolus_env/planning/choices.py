@@ -42,9 +42,9 @@ class CandidateGenerator(NamedTuple):
         """Return a list with scratch of its own.
 
         Args:
-            width: where paladins may go: an index into `plans.WIDTHS`.
-            weights: ``(F,)`` float64, of the evaluation.
-            most: how many of a turn's plans are kept.
+            width: an index into `plans.WIDTHS`: where paladins may go.
+            weights: ``(F,)`` float64, the evaluation's weights.
+            most: the number of a turn's plans to keep.
         """
         length = max(most, DISCS)
         return cls(

@@ -52,7 +52,7 @@ def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch:
         answers: a kernel of a position, returns the discs to try there, as bits.
         evaluate: a kernel ``(s, context, outcome)`` that writes what a position in which all have
             chosen is worth to each team; it may play on in it.
-        context: handed to ``evaluate``.
+        context: an argument of ``evaluate``.
         scratch: a `DiscScratch`, whose ``values`` are written.
     """
     states, untried, outcomes = scratch.states, scratch.untried, scratch.outcomes

@@ -341,7 +341,7 @@ def kind_after(
     Args:
         shares: the placements.
         effect: the sum of their effects.
-        target: where those that are not for the court go, in steps from the Emperor; any region
+        target: steps from the Emperor to the region of those not for the court; any region
             where there are none.
         stop: the Emperor's steps.
         context: a `PlanContext`.
@@ -392,10 +392,10 @@ def write_rough_scores(
     """Write each team's score after a plan, but for rounding.
 
     Args:
-        row: of its kind.
+        row: the row of the kind.
         effect: the sum of its placements' effects.
-        weighed: what the clans add, see `write_weighed_clans`.
-        weights: ``(F,)`` of the evaluation.
+        weighed: weighted sum of the clans' features, see `write_weighed_clans`.
+        weights: ``(F,)`` the evaluation's weights.
         kinds: a `Kinds`.
         scores: ``(3,)`` float64, written.
     """
@@ -420,7 +420,7 @@ def write_scores_after(
     """Write each team's score after a plan, as `write_scores` does in the position after it.
 
     Args:
-        row: of its kind.
+        row: the row of the kind.
         shares: the placements.
         effect: the sum of their effects.
         context: a `PlanContext`.

@@ -299,7 +299,7 @@ def list_plans(
     Args:
         s: the position; it is not changed.
         width: `STOP`, `ONE` or `ALL`.
-        weights: ``(F,)`` of the evaluation.
+        weights: ``(F,)`` the evaluation's weights.
         scratch: a `PlanScratch`.
         plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds of
             winning.
@@ -322,7 +322,7 @@ def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]
 
     Args:
         state: game ``states[i]``, in phase place or move.
-        most: plans to list, at most.
+        most: maximum number of plans.
         width: one of `WIDTHS`.
     """
     plans, values = np.zeros(most, np.int64), np.zeros(most)

@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command; returns the exit status.
 
     Args:
-        argv: its arguments; None: those of the command line.
-        program: what the user typed before them.
+        argv: the command's arguments; None: those of the command line.
+        program: the words before them on the command line.
     """
     options = _parser(program).parse_args(argv)
     try:

@@ -102,9 +102,9 @@ class Api:
         files: files named on the command line.
 
     Attributes:
-        roster: as given.
-        games: in play.
-        files: of records.
+        roster: the roster given.
+        games: games in play.
+        files: files of records.
         named_files: keys of the files named on the command line.
     """
 

@@ -45,8 +45,8 @@ class Replay:
     """A recorded game in all its positions.
 
     Attributes:
-        record: the game's.
-        rules, names: of the game; control characters in names are replaced.
+        record: the game's record.
+        rules, names: the game's rules and names, without control characters.
         agents: the spec of each seat's agent; None: a person, or unknown.
         states: ``(events + 1,)``, before each event and after the last.
         log: a line for each event.
@@ -93,8 +93,8 @@ class GameFile:
     """The games of one file, kept as lines and replayed when they are opened.
 
     Attributes:
-        name: of the file.
-        problems: what is wrong with the file, a sentence each.
+        name: the file's name.
+        problems: descriptions of errors in the file, a sentence each.
         games: a summary of each game.
 
     Raises:

@@ -32,8 +32,8 @@ class Level(NamedTuple):
     """A level of strength.
 
     Attributes:
-        name: of the level.
-        about: in a few words.
+        name: the level's name.
+        about: a description in a few words.
         agents: the spec of the agent that plays so, by number of players.
     """
 

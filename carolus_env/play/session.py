@@ -57,7 +57,7 @@ class PendingDecision(NamedTuple):
     """Decision of the agent to move, before it is played.
 
     Attributes:
-        action: its decision.
+        action: the agent's action.
         run: the events where the agent's run began, and up to which it has decided.
         stream: ``(1,)`` uint64, the random stream of that run, as far as it was used.
     """
@@ -71,8 +71,8 @@ class Hint(NamedTuple):
     """An agent's opinion of a decision.
 
     Attributes:
-        agent: its name.
-        choice: its most probable action.
+        agent: the agent's name.
+        choice: the agent's most probable action.
         probabilities: ``(95,)`` of the actions; None: the agent gives none.
         values: ``(teams,)`` win probabilities; None: the agent gives none.
     """
@@ -92,13 +92,13 @@ class Session:
     Args:
         record: the game to continue after its last event.
         agents: the agent in each seat; None: a person.
-        names: of the seats; None, or None for a seat: the agent's name, or ``Player 1``.
-        seed: of the dice to come and of the agents, 0 to `MAX_SEED`; None: drawn from the
+        names: the seats' names; None, or None for a seat: the agent's name, or ``Player 1``.
+        seed: seed of the dice to come and of the agents, 0 to `MAX_SEED`; None: drawn from the
             operating system. With its first seed a game continues as if never interrupted.
 
     Attributes:
-        rules, agents, names, seed: as given, with defaults filled in.
-        events: of the record so far.
+        rules, agents, names, seed: the arguments, with defaults filled in.
+        events: events of the record so far.
         version: a new number after each event and each undo, never used twice.
 
     Raises:
@@ -194,7 +194,7 @@ class Session:
 
     @property
     def over(self) -> bool:
-        """Whether the game has ended."""
+        """True if the game has ended."""
         return bool(self.state["phase"] == OVER)
 
     @property
@@ -311,7 +311,7 @@ class Session:
 
     @property
     def can_undo(self) -> bool:
-        """Whether the last event is a decision of a person who moves again, or ended the game."""
+        """True if the last event is a decision of a person who moves again, or ended the game."""
         last = self.events[-1]
         same_turn = self.over or last["player"] == self.player
         return "action" in last and same_turn and self.agents[last["player"]] is None
@@ -446,7 +446,7 @@ def hint(adviser: Agent, state: np.void, seed: int) -> Hint:
     Args:
         adviser: the agent.
         state: a game in which a decision is due; it stays as it is.
-        seed: of the agent's random choices.
+        seed: seed of the agent's random choices.
     """
     stream = new_streams(seed, 1)
     game = _hidden(single(state), stream, 0)

@@ -86,9 +86,9 @@ class Terminal:
     Args:
         session: the game to play.
         roster: the agents that `hint` may use.
-        ask: reads a line.
-        show: writes text.
-        colour: whether to use a terminal's colours.
+        ask: a function that reads a line.
+        show: a function that writes text.
+        colour: True: use a terminal's colours.
     """
 
     def __init__(

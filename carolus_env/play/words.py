@@ -68,10 +68,10 @@ class EmperorStep(NamedTuple):
     """A legal move of the Emperor and its result.
 
     Attributes:
-        action: its action number.
-        region: where he stops, counted clockwise from where he stands.
+        action: the step's action number.
+        region: the region where he stops, counted clockwise from where he stands.
         owner: the team with castles there afterwards; `NOBODY`: none.
-        changes: whether that is another team than before.
+        changes: True: another team than before.
         text: the result in words.
     """
 
@@ -87,7 +87,7 @@ def emperor_steps(state: np.void, teams: Sequence[str]) -> list[EmperorStep]:
 
     Args:
         state: the game.
-        teams: their names.
+        teams: the teams' names.
     """
     if state["phase"] != MOVE:
         return []
@@ -140,9 +140,9 @@ class Region(NamedTuple):
     """A region, and what would happen if the Emperor stopped there now.
 
     Attributes:
-        territories: of the region, as the notation names it.
-        strengths: of each team.
-        result: of a stop, in words.
+        territories: territories of the region, as the notation names it.
+        strengths: strength of each team.
+        result: result of a stop, in words.
     """
 
     territories: str
@@ -155,7 +155,7 @@ def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
 
     Args:
         state: the game.
-        teams: their names.
+        teams: the teams' names.
     """
     powers, strongest = engine.strengths(state)
     count = int(state["regions"])
@@ -183,8 +183,8 @@ def placements(
 
     Args:
         state: the game.
-        names: of the seats.
-        teams: their names.
+        names: the seats' names.
+        teams: the teams' names.
 
     Returns:
         By action number the region with the paladin in it, or the control of a clan in words.
@@ -222,11 +222,11 @@ class LogLine(NamedTuple):
     """An event of a game.
 
     Attributes:
-        event: its index in the record.
+        event: the event's index in the record.
         seat: the player's.
         round: 0 is the set-up.
-        text: in the notation.
-        words: in words that follow the player's name.
+        text: the event in the notation.
+        words: the event in words that follow the player's name.
     """
 
     event: int
@@ -243,9 +243,9 @@ def log_line(
 
     Args:
         before, after: the game without it and with it.
-        index: of the event in the record.
+        index: the event's index in the record.
         event: a roll or a decision.
-        teams: their names.
+        teams: the teams' names.
     """
     text = event_text(before, event, after)
     if "roll" in event:
@@ -276,7 +276,7 @@ def outcome(state: np.void, names: Sequence[str]) -> str:
 
     Args:
         state: the game.
-        names: of the seats.
+        names: the seats' names.
     """
     rules, winners = engine.rules_of(state), winning_teams(state)
     teams = team_names(rules, names)

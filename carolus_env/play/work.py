@@ -26,7 +26,7 @@ class RequestError(Exception):
     """A request that is refused.
 
     Args:
-        status: of the HTTP answer.
+        status: status of the HTTP answer.
         reason: a sentence for the page.
         more: further keys of the answer.
     """

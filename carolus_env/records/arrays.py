@@ -249,13 +249,13 @@ def to_arrays(
     """Play games on the engine, and note every decision.
 
     Args:
-        games: from `pack` or `read_packed`.
+        games: games of `pack` or `read_packed`.
         observation: dtype of the observations; None: leave them out.
-        masks: whether to note the legal actions.
+        masks: True: note the legal actions.
         out: a folder to make, with a file for each array: they are mapped into memory instead of
             held there, and `load_arrays` opens them again.
         threads: number of threads that share the games; the arrays do not depend on it.
-        progress: called with the number of games that are done.
+        progress: a function of the number of games that are done.
 
     Raises:
         ValueError: when an event is not the one that is due, or a game is not over; it names

@@ -38,9 +38,9 @@ class RecordError(ValueError):
     """A file or an object that is not a game record.
 
     Attributes:
-        reason: what is wrong, and where in the record.
+        reason: a description of what is wrong, and where in the record.
         path: the file; None for an object that was not read from one.
-        line: its line, counted from 1; None likewise.
+        line: line number, counted from 1; None likewise.
     """
 
     def __init__(self, reason: str, path: str | None = None, line: int | None = None) -> None:

@@ -16,8 +16,8 @@ class Played(NamedTuple):
     """An event that was played.
 
     Attributes:
-        number: of the event, from 0.
-        event: as it was given.
+        number: number of the event, from 0.
+        event: the event given.
         before: ``(1,)`` the game that waited for it.
         after: ``(1,)`` the game just after it; the next roll is a separate event.
     """

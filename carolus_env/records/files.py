@@ -100,8 +100,8 @@ def scan_file(
     """Yield `scan_records` of an open file.
 
     Args:
-        file: positioned where its content begins.
-        name: of the file, for errors; a name in ``.gz`` says that it is gzip.
+        file: a file, positioned where its content begins.
+        name: the file's name, for errors; a name in ``.gz`` says that it is gzip.
         most: bytes of unpacked content after which reading ends; None: no limit.
     """
     plain = io.BufferedReader(file)  # type: ignore[type-var]  # an open file will do

@@ -115,9 +115,9 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
     """Set up any position that a game can reach.
 
     Args:
-        data: as `to_dict` gives it. ``castles``, ``dice_due``, ``generator`` and, unless the game
+        data: a dict of `to_dict`. ``castles``, ``dice_due``, ``generator`` and, unless the game
             is over, ``result`` may be missing; so may ``order`` where the discs played decide it.
-        seed: of a new generator for the dice to come, instead of the position's.
+        seed: seed of a new generator for the dice to come, instead of the position's.
 
     Returns:
         A batch of one game, ``(1,)`` of dtype `STATE`.

@@ -164,7 +164,7 @@ def start_of(record: Record, *, seed: int = 0) -> States:
 
     Args:
         record: a record; its events are ignored.
-        seed: of the dice, should the game be played on: a record holds no generator.
+        seed: seed of the dice, should the game be played on: a record holds no generator.
 
     Returns:
         A batch of one game.

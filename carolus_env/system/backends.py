@@ -19,8 +19,8 @@ def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
     """Add ``--workers``, ``--backend`` and ``--ray-address``, which `workers_of` takes.
 
     Args:
-        parser: of a command.
-        workers: processes, by default.
+        parser: the parser of a command.
+        workers: the default number of processes.
     """
     add = parser.add_argument
     add(
@@ -48,7 +48,7 @@ def workers_of(options: argparse.Namespace, specs: Iterable[str] = ()) -> Worker
     """Return the workers that the options ask for; to be closed.
 
     Args:
-        options: of a command with `add_options`.
+        options: options of a command with `add_options`.
         specs: agents' specs: the files that they name are needed.
 
     Raises:

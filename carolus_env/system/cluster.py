@@ -45,9 +45,9 @@ class Cluster(Workers):
     """Workers on a Ray cluster; connected at once.
 
     Args:
-        address: of the cluster, as ``ray.init`` takes it. None: ``RAY_ADDRESS``, or else the one
+        address: an address that ``ray.init`` takes. None: ``RAY_ADDRESS``, or else the one
             running on this machine, or else a new one, which ends with this.
-        most: tasks at the same time, at most; None: as many as the cluster has processors.
+        most: maximum number of tasks at the same time; None: the cluster's processors.
         files: relative paths of files that tasks read (`files.staged`).
 
     Raises:

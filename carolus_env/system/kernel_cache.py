@@ -45,8 +45,8 @@ def keep_code(dispatcher: Any, notice: Any) -> None:
     unless these are kernels of modules.
 
     Args:
-        dispatcher: what `numba.njit` made of the entry.
-        notice: its ``begin`` is called before the entry is compiled, its ``end`` after that.
+        dispatcher: the entry as `numba.njit` returned it.
+        notice: an object whose ``begin`` and ``end`` are called before and after compiling.
     """
     folder, functions = cache_folder(), [dispatcher.py_func]
     for cell in functions[0].__closure__ or ():
@@ -123,7 +123,7 @@ def sources_stamp(module: str, file: str) -> bytes:
 
     Args:
         module: dotted name of the module that makes the entry.
-        file: its file, read for a module that is not the package's.
+        file: the module's file, read for a module that is not the package's.
     """
     sources = _sources(module)
     if not sources:  # a user's module, which can use any kernel of the package

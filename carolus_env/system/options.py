@@ -19,9 +19,9 @@ def option(default: Any, about: str, *, among: Any = None, or_none: bool = False
 
     Args:
         default: the default value; its type is the option's type.
-        about: what the option does, in a few words.
+        about: a description of the option in a few words.
         among: the allowed values: a tuple of words, or (lowest, highest) of a number.
-        or_none: whether None is allowed too.
+        or_none: True: None is allowed too.
     """
     return field(default=default, metadata={"about": about, "among": among, "or_none": or_none})
 

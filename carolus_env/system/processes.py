@@ -38,7 +38,7 @@ class WorkerError(RuntimeError):
     """Workers cannot be had, or one died, or failed in a way that its job does not know.
 
     Attributes:
-        traceback: of the worker's own error, as Python prints it; empty where there was none.
+        traceback: the worker's own traceback, as Python prints it; empty without one.
     """
 
     traceback = ""
@@ -77,7 +77,7 @@ class Workers(ABC):
         """Give a task, where there is `room`.
 
         Args:
-            number: by which `take` names its result.
+            number: the number by which `take` names its result.
             task: arguments, which can be pickled, for what the job returned.
         """
 
@@ -183,7 +183,7 @@ class Processes(Workers):
     """Worker processes on this machine, started by `begin`.
 
     Args:
-        count: how many.
+        count: number of processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -337,7 +337,7 @@ class Desk:
     """A job in a worker: begun with its first task, so that its errors have somewhere to go.
 
     Args:
-        job: pickled.
+        job: the job, pickled.
     """
 
     def __init__(self, job: bytes = b"") -> None:

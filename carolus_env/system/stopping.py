@@ -35,7 +35,7 @@ class Stop:
 
     @property
     def is_set(self) -> bool:
-        """Whether the work was stopped."""
+        """True if the work was stopped."""
         return self._event.is_set()
 
     def check(self) -> None:

@@ -11,8 +11,8 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Yield a progress bar on standard error; none without a terminal or rich.
 
     Args:
-        what: is counted.
-        total: how many there are.
+        what: name of the things to count.
+        total: number of things.
 
     Yields:
         what to call with the number that is done.
@@ -39,8 +39,8 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     """Format rows of cells as lines with aligned columns.
 
     Args:
-        rows: of the same number of cells, one or more.
-        right: whether all columns but the first are aligned on the right.
+        rows: rows of the same number of cells, one or more.
+        right: True: all columns but the first are aligned on the right.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []

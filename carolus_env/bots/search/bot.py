@@ -94,7 +94,7 @@ class SearchBot(TreeSearch):
     Args:
         value: a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
             models of the package, each read when it is first needed.
-        options: see `SearchOptions`. With an `Evaluator` the planner chooses the crowns inside the
+        options: the bot's options. With an `Evaluator` the planner chooses the crowns inside the
             tree.
 
     Raises:

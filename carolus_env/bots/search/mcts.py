@@ -100,7 +100,7 @@ class Choice(NamedTuple):
     Attributes:
         actions: action numbers, in order: of a whole turn, or one.
         visits: the number of simulations that took it.
-        prior: its probability before the search; the sum over all choices is 1.
+        prior: the choice's probability before the search; all choices' sum to 1.
         chances: ``(teams,)`` float64, each team's mean win probability over these simulations;
             zeros without any.
     """
@@ -269,7 +269,7 @@ class MctsBot(TreeSearch):
     """Searches a tree by the planner's evaluation, or by random playouts.
 
     Args:
-        options: see `MctsOptions`.
+        options: the bot's options; by default those of `MctsOptions`.
         weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
     """
 

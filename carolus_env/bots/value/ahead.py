@@ -87,10 +87,10 @@ class Ahead(NamedTuple):
 
         Args:
             players: number of players.
-            weights: of the network.
-            candidates: turns that are compared in positions ahead, see `CandidateSelector.of`;
+            weights: the network's weights.
+            candidates: number of turns to compare in positions ahead, see `CandidateSelector.of`;
                 paladins go to the court or to the region where the Emperor stops.
-            best, rolls: see the attributes; by default turns are not followed through the dice.
+            best, rolls: the attributes' values; by default turns are not followed through the dice.
         """
         outcomes = chance_outcomes(DICE[players])
         return cls(
@@ -179,7 +179,7 @@ def follow(s: np.void, plan: Int, ahead: Ahead, rolls: Int, bits: Bits) -> bool:
         s: a position of an action turn; it is not changed.
         plan: one of its plans.
         ahead: an `Ahead`, whose ``means`` are written: each team's mean win probability.
-        rolls: how many are sampled; 0: every roll, by its probability.
+        rolls: the number of rolls to sample; 0: every roll, by its probability.
         bits: the stream of sampled rolls.
 
     Returns:
@@ -237,8 +237,8 @@ def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.
 
     Args:
         states: ``(N,)`` games of one number of players, at any point.
-        weights: of a network for that number of players.
-        candidates: turns that are compared, the planner's best ones.
+        weights: the weights of a network for that number of players.
+        candidates: number of turns to compare, the planner's best ones.
     """
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))

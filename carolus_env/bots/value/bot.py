@@ -75,7 +75,7 @@ class Player(NamedTuple):
     ahead: Ahead
     """Parameters and scratch of looking ahead."""
     looks_ahead: bool
-    """Whether the bot looks ahead at discs."""
+    """True if the bot looks ahead at discs."""
     errors: float
     """Probability of a random move."""
 
@@ -117,9 +117,9 @@ class ValueBot(CompiledByPlayers):
     """Plays what leads to the best position by a value network.
 
     Args:
-        model: for games of ``model.size.players`` players; None: the models of the package, each
+        model: a model for ``model.size.players`` players; None: the models of the package, each
             read when it is first needed.
-        options: see `ValueOptions`.
+        options: the bot's options; by default those of `ValueOptions`.
     """
 
     name = "value"

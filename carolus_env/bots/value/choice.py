@@ -40,9 +40,9 @@ class CandidateSelector(NamedTuple):
 
         Args:
             net: the network.
-            width: where paladins may go: an index into `plans.WIDTHS`.
-            weights: ``(F,)`` float64, of the evaluation.
-            candidates: how many of a turn's plans are kept.
+            width: an index into `plans.WIDTHS`: where paladins may go.
+            weights: ``(F,)`` float64, the evaluation's weights.
+            candidates: the number of a turn's plans to keep.
         """
         proposals = CandidateGenerator.of(width, weights, candidates)
         return cls(net, proposals, np.zeros(len(proposals.choices)), np.zeros(1, STATE))

@@ -37,8 +37,8 @@ def write_report(folder: Path, summary: Summary) -> list[Path]:
     """Write plots and a self-contained page; all are made before the first is written.
 
     Args:
-        folder: created if it does not exist.
-        summary: of a tournament, complete or not, with ratings or without.
+        folder: folder of the report; created if it does not exist.
+        summary: a tournament's summary, complete or not, with ratings or without.
 
     Returns:
         The files: ``ratings.svg`` and ``.png`` where there are ratings, ``wins.svg`` and ``.png``,

@@ -42,8 +42,8 @@ def page(summary: Summary, lines: Sequence[StandingsRow], drawn: str) -> str:
     """Return the page.
 
     Args:
-        summary: of the tournament.
-        lines: its standings.
+        summary: the tournament's summary.
+        lines: the tournament's standings.
         drawn: plot of the ratings as SVG; empty: there are none.
     """
     parts = [

@@ -61,10 +61,10 @@ class Estimate:
         actions: action numbers, in order.
         mean: ``(teams,)`` float64, each team's win probability.
         error: ``(teams,)`` float64, the standard errors.
-        games: that were played from it.
-        loss: its regret against the best one, for the team that decides.
-        loss_error: the standard error of that, from games with the same dice; 0 for the best one.
-        dropped: whether it was significantly worse.
+        games: number of games played from it.
+        loss: regret against the best one, for the team that decides.
+        loss_error: standard error of the regret, from games with the same dice; 0 for the best one.
+        dropped: True: significantly worse.
     """
 
     actions: tuple[int, ...]
@@ -84,8 +84,8 @@ class Rollout:
         candidates: the best one first.
         team: the team that decides.
         ended: why it stopped, one of `ENDS`.
-        decisions: of the base agent, in all games.
-        seconds: that it took.
+        decisions: decisions of the base agent, in all games.
+        seconds: time spent.
     """
 
     candidates: tuple[Estimate, ...]
@@ -167,10 +167,10 @@ def roll_out(
     Args:
         state: game ``states[i]``, in which a decision is due.
         choices: candidates, each as its actions in order; None: those of `candidates`.
-        options: see `Options`.
+        options: the options; by default those of `Options`.
         seed: the same seed gives the same games.
-        progress: called with the number of games played, all candidates together.
-        workers: share the games in place of threads, which needs options that can be pickled: a
+        progress: a function of the number of games played, all candidates together.
+        workers: processes in place of threads, which need options that can be pickled: a
             value function by its spec.
 
     Raises:

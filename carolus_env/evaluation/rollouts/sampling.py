@@ -34,7 +34,7 @@ class Played(NamedTuple):
     Attributes:
         shares: ``(G, teams)`` float64, each team's win share, or its value where the game
             was left before its end.
-        decisions: how many were taken in all games.
+        decisions: decisions taken in all games.
     """
 
     shares: F64
@@ -46,13 +46,13 @@ class Sampler:
     """A sampler that plays games on.
 
     Attributes:
-        base: plays every seat: a spec string, made once for each thread, or an agent.
-        seed: of all games, 0 to 2^64 - 1.
-        value: of games that are left; None: none is.
+        base: the player of every seat: a spec string, made once for each thread, or an agent.
+        seed: seed of all games, 0 to 2^64 - 1.
+        value: the value of unfinished games; None: all are finished.
         rounds: rounds until a game is left, the present one included; None: never.
-        stratified: the first rolls of all games that are played together come in proportion.
-        threads: that share the games; the results are the same.
-        elsewhere: workers that share them instead, begun with what calls `part`; None: threads.
+        stratified: True: first rolls of games that are played together come in proportion.
+        threads: number of threads; the results do not depend on it.
+        elsewhere: workers in place of threads, begun with what calls `part`; None: threads.
     """
 
     base: str | Agent
@@ -71,8 +71,8 @@ class Sampler:
         Args:
             starts: ``(G,)`` positions of one number of players, at any point; unchanged.
             numbers: ``(G,)`` the number of each game: its dice and its agents' streams.
-            strata: ``(G,)`` a place from 0 on among the games that share first rolls; those of
-                one place have the same first roll. All places up to the highest occur.
+            strata: ``(G,)`` a stratum from 0 on among the games that share first rolls; those of
+                one stratum have the same first roll. All strata up to the highest occur.
         """
         first = self._first_rolls(numbers, strata) if self.stratified else None
         stop = stopping.current()

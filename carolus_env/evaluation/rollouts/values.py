@@ -58,7 +58,7 @@ def value_function(spec: str, players: int) -> Value:
         spec: ``planner`` (the planner's evaluation); ``value`` (the package's value network for
             that number of players, after the best next choice), ``value:2p`` or ``value:PATH``;
             or ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy).
-        players: of the games, 2, 3 or 4.
+        players: number of players, 2, 3 or 4.
 
     Raises:
         ValueError: for another spec, a number of players that the network does not have, or a

@@ -18,9 +18,9 @@ class Chosen(NamedTuple):
     """An agent's choices in ``N`` positions.
 
     Attributes:
-        actions: of each choice, in order.
+        actions: the actions of each choice, in order.
         after: ``(N,)`` the positions after them, before any dice, with generator 0.
-        decisions: that the agent was asked for.
+        decisions: number of decisions that the agent took.
     """
 
     actions: list[tuple[int, ...]]
@@ -32,10 +32,10 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     """Let an agent decide in every position; in a turn, until the turn is over.
 
     Args:
-        agent: any; its answers are checked.
+        agent: an agent; its answers are checked.
         states: ``(N,)`` positions in which a decision is due; unchanged.
         numbers: ``(N,)``; a position's number and the seed decide the agent's random stream, so
-            answers do not depend on what else is asked.
+            answers do not depend on other positions.
         seed: 0 to 2^64 - 1.
 
     Raises:

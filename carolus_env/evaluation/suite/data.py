@@ -52,11 +52,11 @@ class Candidate:
     Attributes:
         actions: action numbers, in order.
         value: the win probability of the team that decides.
-        error: its standard error.
-        loss: its regret against the best candidate, in games with the same dice.
-        loss_error: the standard error of that; 0 for the best one.
-        games: that were played from it.
-        dropped: it was significantly worse, and played no further.
+        error: standard error of the value.
+        loss: regret against the best candidate, in games with the same dice.
+        loss_error: standard error of the regret; 0 for the best one.
+        games: number of games played from it.
+        dropped: True: significantly worse, and played no further.
     """
 
     actions: tuple[int, ...]
@@ -73,15 +73,15 @@ class Decision:
     """A position in which a decision is due, with its candidates, the best one first.
 
     Attributes:
-        number: in the suite, from 0.
-        position: as a line of `carolus_env.notation`, without generator.
+        number: number in the suite, from 0.
+        position: a line of `carolus_env.notation`, without generator.
         kind: one of `candidates.KINDS`.
         stage: one of `STAGES`.
         half: one of `HALVES`.
-        team: that decides.
+        team: the team that decides.
         met: the agent at each seat of the game that it comes from.
-        game: that game up to the decision, as `Decision.record` reads it.
-        candidates: rolled out.
+        game: the game up to the decision, as `Decision.record` reads it.
+        candidates: the choices that were rolled out.
     """
 
     number: int
@@ -145,8 +145,8 @@ class Suite:
     """Decisions of games with one number of players.
 
     Attributes:
-        header: how it was made; the keys of `making.Plan.header`.
-        decisions: by number.
+        header: the keys of `making.Plan.header`.
+        decisions: the decisions, by number.
         digest: twelve hexadecimal digits that change with anything in it.
     """
 

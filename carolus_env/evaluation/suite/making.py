@@ -192,9 +192,9 @@ class _Game:
 
     Attributes:
         met: the agent at each seat.
-        seed: of its dice.
-        states: before each decision, with generator 0.
-        actions: that were taken.
+        seed: seed of the game's dice.
+        states: the states before each decision, with generator 0.
+        actions: the actions taken.
     """
 
     met: tuple[str, ...]
@@ -317,10 +317,10 @@ def make_suite(
     interruptions and the workers.
 
     Args:
-        plan: of the suite.
-        path: of its file; compressed when the name ends in ``.gz``.
+        plan: the suite's plan.
+        path: the suite's file; compressed when the name ends in ``.gz``.
         workers: processes, or workers that the caller has and closes.
-        progress: called with the number of decisions made.
+        progress: a function of the number of decisions made.
 
     Raises:
         SuiteError: when the file exists, or what is kept belongs to another plan.

@@ -33,9 +33,9 @@ class Loss(NamedTuple):
     """Mean regret, in win probability, with its 95 % interval.
 
     Attributes:
-        mean: of the decisions.
+        mean: mean regret of the decisions.
         low, high: percentiles of a bootstrap over decisions.
-        decisions: how many.
+        decisions: number of decisions.
     """
 
     mean: float
@@ -49,16 +49,16 @@ class Measured:
     """An agent's choices in ``N`` decisions, and their regret.
 
     Attributes:
-        agent: its name.
-        suite: that was asked.
-        decisions: of it.
+        agent: the agent's name.
+        suite: the suite.
+        decisions: the decisions of the suite that were asked.
         actions: the agent's choices.
-        losses: ``(N,)`` float64, of each choice against the best candidate.
+        losses: ``(N,)`` float64, regret of each choice against the best candidate.
         errors: ``(N,)`` float64, their standard errors.
-        listed: ``(N,)`` bool, whether the choice leads where a candidate leads. The others were
+        listed: ``(N,)`` bool: the choice leads where a candidate leads. The others were
             rolled out on the spot.
-        answers: actions that the agent answered.
-        seconds: that it took for them.
+        answers: number of actions that the agent answered.
+        seconds: time the agent took for them.
     """
 
     agent: str
@@ -125,11 +125,11 @@ def measure(
     same result; which other decisions are asked does not matter.
 
     Args:
-        suite: see `data.shipped` and `data.read_suite`.
-        agent: `bots.make` makes one.
+        suite: a suite of `data.shipped` or `data.read_suite`.
+        agent: the agent to measure.
         half: ``report``, ``learn`` or ``all``.
-        games: to roll an unlisted choice out by.
-        decisions: of the suite, instead of a half.
+        games: number of games to roll an unlisted choice out by.
+        decisions: decisions of the suite, instead of a half.
 
     Raises:
         ValueError: for another half, or games less than 2.

@@ -41,8 +41,8 @@ def run(
     """Measure agents by the package's suites, print and write their regret.
 
     Args:
-        agents: to measure.
-        players: of the suite; None: all suites, one after the other.
+        agents: the agents to measure.
+        players: number of players of the suite; None: all suites, one after the other.
         json: file for the result.
         out: folder for the result and, as games for the viewer, each agent's ten worst decisions.
         quiet: print nothing.

@@ -84,10 +84,10 @@ class LanguageAgent(Agent):
     """A language model as a player.
 
     Args:
-        options: the endpoint, the model and how it is asked.
+        options: the endpoint, the model and the form of requests.
 
     Attributes:
-        asked: requests so far.
+        requests: requests so far.
         failures: answers that were given up so far, with ``failed="random"``.
 
     Raises:

@@ -31,7 +31,7 @@ class ChatError(RuntimeError):
     """A request that got no answer.
 
     Attributes:
-        again: whether the same request may succeed later.
+        again: True: the same request may succeed later.
     """
 
     def __init__(self, text: str, again: bool = True) -> None:
@@ -44,12 +44,12 @@ class Chat:
     """An endpoint and a model. Requests may be made from several threads.
 
     Args:
-        url: of the endpoint, without ``/chat/completions``: ``http://localhost:8000/v1``.
-        model: its name there.
+        url: the endpoint's URL without ``/chat/completions``: ``http://localhost:8000/v1``.
+        model: the model's name there.
         key: name of the environment variable that holds the key; empty: no key is sent.
-        temperature: of the samples; None: the endpoint's own.
-        max_tokens: of an answer; None: the endpoint's own.
-        timeout: seconds for a whole request.
+        temperature: temperature of the samples; None: the endpoint's own.
+        max_tokens: maximum length of an answer; None: the endpoint's own.
+        timeout: seconds allowed for a request.
 
     Raises:
         ValueError: for a URL that is none or holds a password or a query, no model, or a ``key``

@@ -40,8 +40,8 @@ class Parsed(NamedTuple):
     Attributes:
         actions: the action numbers of the move; none of a failure.
         legal_action: the move in the notation, with its outcome; None: a failure.
-        raw_action: what the response gives as its move; None where it gives none.
-        error: what is wrong, for the next prompt; empty where nothing is.
+        raw_action: the move as the response gives it; None: none.
+        error: a description of the error, for the next prompt; empty: none.
     """
 
     actions: tuple[int, ...] = ()
@@ -83,7 +83,7 @@ def get_legal_moves(observation: Mapping[str, Any]) -> dict[int, str]:
     Whole turns are too many for a list, up to millions with three players.
 
     Args:
-        observation: as `observe` gives it. Only ``observationString`` is needed.
+        observation: an observation of `observe`. Only ``observationString`` is needed.
 
     Raises:
         KeyError: without an ``observationString``.
@@ -102,11 +102,11 @@ def generate_prompt(
     """Return the prompt for the player to move: rules, position, history, and what is asked.
 
     Args:
-        observation: as `observe` gives it; without ``answers`` a move is a single decision.
+        observation: an observation of `observe`; without ``answers`` a move is a single decision.
         history: texts of earlier turns, oldest first, such as those of `notation.turn_texts`; the
             last ones that fit are shown.
-        previous_response: what the model answered before, when that was no legal move.
-        previous_action: the move of that response, `Parsed.raw_action`; None where it had none.
+        previous_response: the model's last answer, when that was no legal move.
+        previous_action: the move of that response, `Parsed.raw_action`; None: none.
 
     Returns:
         At most `LONGEST_PROMPT` characters.
@@ -136,8 +136,8 @@ def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
     Prose, thoughts and code fences around it do not matter.
 
     Args:
-        response: what the model answered, any text.
-        observation: see `generate_prompt`.
+        response: the model's answer, any text.
+        observation: as for `generate_prompt`.
     """
     state = _state(observation)
     if state["phase"] in (OVER, ROLL):

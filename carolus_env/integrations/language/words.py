@@ -160,7 +160,7 @@ def request_text(state: np.void, *, turns: bool) -> str:
 
     Args:
         state: one game.
-        turns: whether a whole turn is one answer; else it is a single decision.
+        turns: True: one answer is a whole turn; False: a single decision.
 
     Raises:
         ValueError: when no decision is due.
