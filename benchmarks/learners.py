@@ -80,7 +80,7 @@ def main() -> int:
         for _ in range(options.repeats):
             for learner, workers in cases:
                 windows[learner, workers].append(pace(learner, players, workers, options.seconds))
-            cases.reverse()  # a slow spell hits all alike
+            cases.reverse()  # slow periods hit all cases alike
         for (learner, workers), result in windows.items():
             medians = {
                 name: round(statistics.median(row[name] for row in result), 1)

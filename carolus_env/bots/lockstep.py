@@ -50,11 +50,11 @@ class Step(NamedTuple):
     """One decision in each of ``M`` games, grouped by agent."""
 
     rows: Rows
-    """``(M,)``: which games."""
+    """``(M,)``: the games' rows."""
     shown: States
-    """``(M,)``: the games before the decision, as the agents saw them."""
+    """``(M,)``: the games before the decision, as the agents observed them."""
     seats: npt.NDArray[np.uint8]
-    """``(M,)``: who decided."""
+    """``(M,)``: the seats that decided."""
     actions: npt.NDArray[np.int64]
     """``(M,)``."""
     seconds: npt.NDArray[np.float64]

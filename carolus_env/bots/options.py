@@ -18,7 +18,7 @@ Options = TypeVar("Options")
 
 @dataclass(frozen=True)
 class BotOptions:
-    """The options of a bot; of one that has none, nothing else.
+    """Base of the options of a bot.
 
     Raises:
         AgentError: for a value that is not allowed, with the option and its allowed values.

@@ -48,7 +48,7 @@ class Policy(NamedTuple):
     values: npt.NDArray[np.float64]
     """``(K, 3)`` float64: each team's win probability after each candidate."""
     odds: F32
-    """``(K,)`` float32: the same of the team that chooses, as log odds."""
+    """``(K,)`` float32: the log odds of the team that chooses."""
     logits: F32
     """``(K,)`` float32."""
     probabilities: F32
@@ -151,7 +151,7 @@ class Player(NamedTuple):
     looks_ahead: bool
     """True if the bot looks ahead at discs."""
     temperature: float
-    """0: the likeliest candidate."""
+    """Sampling temperature; 0: the likeliest candidate."""
 
 
 @rare

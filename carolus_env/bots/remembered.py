@@ -52,7 +52,7 @@ class Remembered:
         engine.step(after, actions[rows], roll=False)
         for row, state in zip(rows.tolist(), after, strict=True):
             self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
-        # A game asks for the rest of its plan at its next decision: the oldest are of past turns.
+        # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
         for _ in range(len(self._rests) - max(_REMEMBERED, 2 * len(states))):
             del self._rests[next(iter(self._rests))]
         return actions

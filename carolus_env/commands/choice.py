@@ -19,12 +19,12 @@ USER_ERROR, NO_EXTRA = 2, 1
 
 
 class Command(NamedTuple):
-    """A command: where its ``main(arguments, program)`` is, and what for."""
+    """A command: the module of its ``main(arguments, program)``, and its purpose."""
 
     module: str
     about: str
     extra: str = ""
-    """The extra that it needs; empty: none, or only for some of what it does."""
+    """The extra that it needs; empty: none, or only for a part of it."""
 
 
 COMMANDS: Final = {

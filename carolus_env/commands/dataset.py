@@ -48,7 +48,7 @@ from carolus_env.system.terminal import counting
 PROGRAM: Final = "carolus dataset"
 DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 PART: Final = 2000
-"""Games that are played and kept together, about."""
+"""Approximate number of games that are played and written together."""
 
 
 @dataclass(frozen=True)

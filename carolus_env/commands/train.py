@@ -69,7 +69,7 @@ PANELS: Final = {
         *("checkpoint_every", "curve_every"),
     ),
 }
-"""Headings of --help and what they gather; `algorithm` has the rest."""
+"""Headings of --help and their options; `algorithm` has the rest."""
 _FIRST: Final = ("name", "runs", "seed", "start", "learning_rate")
 """Options at the head of the help, besides the length of the run and the rules."""
 
@@ -113,7 +113,7 @@ def resume_arguments(config: RunConfig) -> type[Any]:
 
 @dataclass
 class Job:
-    """A run to start or to continue: what its ``config.json`` says, and where it lies."""
+    """A run to start or to continue: the content of its ``config.json``, and its folder."""
 
     config: RunConfig
     folder: Path
@@ -291,7 +291,7 @@ def _rating(result: Evaluation) -> str:
 
 
 def _report(job: Job, result: Evaluation, console: Console, program: str) -> None:
-    """Print how strong the best network is, and what can be done with it."""
+    """Print the strength of the best network, and commands that use it."""
     console.print(f"{job.folder}/best: {_rating(result)}")
     table = Table()
     table.add_column("against")

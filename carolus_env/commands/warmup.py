@@ -110,17 +110,17 @@ INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "sb3": _sb3,
     "evaluation": _evaluation,
 }
-"""Interfaces to compile besides agents: a function that uses each once."""
+"""Interfaces to compile besides agents, each with a function that uses it once."""
 
 USUAL: Final = (
     *("engine", "batch", "aec", "gym", "vector", "turns", "evaluation"),
     *("random", "greedy", "planner", "mcts"),
 )
-"""Compiled where nothing is named."""
+"""Names to compile by default."""
 
 
 def _agent(spec: str) -> None:
-    """Let an agent decide, asked for an action and as an opponent, where it plays that game."""
+    """Let an agent decide, as an opponent and by `Agent.act`, in a game that it can play."""
     agent = bots.make(spec)
     failed: Exception | None = None
     for players in (2, 3, 4):
@@ -137,7 +137,7 @@ def _agent(spec: str) -> None:
 
 
 def compile_one(name: str) -> float:
-    """Compile what the name stands for, in this process; the seconds that it took.
+    """Compile the interface or agent in this process; return the seconds that it took.
 
     Raises:
         ValueError: for an unknown agent.

@@ -33,7 +33,7 @@ _SAMPLES: Final = 6  # frames from which the colours are chosen
 _PLAIN_COLOURS: Final = 64  # kept exactly; the others are averages, for smooth edges
 
 Progress = Callable[[int, int], None]
-"""Called with the number of frames done and of all frames."""
+"""A function of the number of frames done and of all frames."""
 
 
 class Frame(NamedTuple):
@@ -266,10 +266,10 @@ def _merge(
     for a, b, size in match.get_matching_blocks():
         result[b : b + size] = previous[a : a + size]
     ordered: list[_Piece] = []
-    done = 0  # pieces before this place are in ``ordered`` or behind all leaves to come
+    done = 0  # pieces before this index cannot match later leaves
     added: list[tuple[int, _Piece]] = []
     for i, piece in enumerate(result):
-        if piece is None:  # was it in an earlier frame, between its neighbours?
+        if piece is None:  # look in earlier frames, between its neighbours
             following = next((p.index for p in result[i:] if p is not None), len(pieces))
             between = pieces[done:following]
             piece = next((other for other in between if other.markup == leaves[i]), None)

@@ -144,7 +144,7 @@ def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
         if room < 0:
             break
         shortened += letter
-    return shortened.rstrip("\u200d ") + "…", sizes[-1]  # a joiner would wait for the next letter
+    return shortened.rstrip("\u200d ") + "…", sizes[-1]  # no trailing joiner
 
 
 @cache

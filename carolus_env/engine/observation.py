@@ -165,7 +165,7 @@ def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:
     )
 
 
-_namedtuple: Any = namedtuple  # a type checker would want to know the fields
+_namedtuple: Any = namedtuple  # Any: type checkers cannot know the fields
 Offsets = _namedtuple("Offsets", ["players", "teams", "length", *slices(2)])
 """The sizes of an observation, and the first entry of each block by name."""
 

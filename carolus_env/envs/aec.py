@@ -112,7 +112,7 @@ Arguments = ParamSpec("Arguments")
 
 
 class _NotStarted:
-    """The game before the first `reset`, of which nothing can be asked."""
+    """A stand-in for the game before the first `reset`, without attributes."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -226,7 +226,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
-        for key in options:  # PettingZoo's own test gives one that nobody knows
+        for key in options:  # PettingZoo's own test passes an unknown one
             if key not in starts.OPTIONS:
                 gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {starts.OPTIONS}")
         if seed is not None or self._random is None:
@@ -263,7 +263,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         try:
             number = operator.index(action)  # type: ignore[arg-type]
         except TypeError:
-            number = integer(f"the action of {agent}", action)  # which raises
+            number = integer(f"the action of {agent}", action)  # raises unless it is an integer
         try:
             self._game.play(number)
         except engine.IllegalActionError:

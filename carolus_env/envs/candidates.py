@@ -59,7 +59,7 @@ class Block(NamedTuple):
     name: str
     shape: tuple[int, ...]
     scale: float
-    """Factor of what is counted."""
+    """Factor of the count."""
     meaning: str
 
 
@@ -263,7 +263,7 @@ def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
 def write_candidates(
     s: np.void, proposals: CandidateGenerator, view: View, choices: I8, rows: F32
 ) -> Int:
-    """List what the player to move chooses among in ``s``, and write the row of each.
+    """List the choices of the player to move in ``s``, and write the row of each.
 
     Args:
         s: a position in which somebody must decide, or that is over.

@@ -28,7 +28,7 @@ LEARNER = lockstep.NOBODY
 
 
 class Opponents(Protocol):
-    """The agents in the other seats, and which seat each takes."""
+    """The agents in the other seats, and their seating."""
 
     @property
     def agents(self) -> Sequence[Agent]:
@@ -41,7 +41,7 @@ class Opponents(Protocol):
         """Fill the seats of games that start now.
 
         Args:
-            learner_seats: ``(n,)`` the seat that the learner is paid for in each game.
+            learner_seats: ``(n,)`` the learner's seat in each game.
             random: generator to draw from.
 
         Returns:

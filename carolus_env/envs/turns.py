@@ -196,7 +196,7 @@ def list_candidates(
     choices: I8,
     encoded: F32,
 ) -> None:
-    """List what the players to move choose among, in some games.
+    """List the candidates of the players to move, in some games.
 
     Args:
         states: ``(N,)`` games that wait for a decision, or are over.

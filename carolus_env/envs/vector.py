@@ -29,7 +29,7 @@ from carolus_env.system.arguments import array, instance, integer, one_of, seed_
 MASKS = ("info", "observation")
 """Places for the masks of legal actions besides `action_masks`: the latter in infos, too."""
 VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
-"""Without ``"human"``: one window cannot hold all the games."""
+"""Render modes; not ``"human"``, as one window cannot hold all the games."""
 
 
 class LearnerVectorEnv(VectorEnv):

@@ -35,9 +35,9 @@ class Decisions(NamedTuple):
     """All ``D`` decisions of some games; those of one game are in their order."""
 
     games: npt.NDArray[np.uint16]
-    """``(D,)``: which game, by its row."""
+    """``(D,)``: the row of its game."""
     seats: npt.NDArray[np.uint8]
-    """``(D,)``: who decided."""
+    """``(D,)``: the seat that decided."""
     actions: npt.NDArray[np.uint8]
     """``(D,)``."""
     leaders: npt.NDArray[np.uint8]

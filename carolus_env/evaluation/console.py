@@ -21,7 +21,7 @@ from carolus_env.system.terminal import aligned
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
 _REDRAWN = 2.0  # seconds between two updates of the table, at least
-_SPARED = 20  # and this multiple of an update's time: games wait meanwhile
+_SPARED = 20  # or this multiple of an update's time, for which games wait
 
 
 @contextlib.contextmanager

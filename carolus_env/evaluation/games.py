@@ -37,7 +37,7 @@ SIDE_BY_SIDE: Final = 4096
 """Most games in play at once; fewer than 2^16 (`Decisions.games`)."""
 
 Progress = Callable[[int], None]
-"""Called with the number of finished games whenever it grows."""
+"""A function of the number of finished games, called whenever it grows."""
 
 
 class ArenaError(RuntimeError):

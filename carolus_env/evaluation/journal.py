@@ -178,7 +178,7 @@ def _line(entry: dict[str, Any]) -> bytes:
 
 def _differences(saved: Saved, plan: Plan) -> list[str]:
     old, new = saved.plan.to_dict(), plan.to_dict()
-    keys = [key for key in {**new, **old} if key != "rules"]  # an optional one may be in one
+    keys = [key for key in {**new, **old} if key != "rules"]  # optional ones may be missing
     pairs = [(key, old.get(key), new.get(key)) for key in keys]
     pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]
     ours = versions()["carolus-env"]
@@ -336,7 +336,7 @@ class _Lines:
                     f"{column.key} must be {expected} from {column.low} to {column.high}, "
                     f"got {shown(value)}",
                 )
-        return values  # there are none
+        return values  # empty
 
     def _error(self, row: int, reason: str) -> ResultsFileError:
         return ResultsFileError(self.path, self.numbers[row], reason)

@@ -103,7 +103,7 @@ def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
         seed: seed of the first deal.
     """
     known = [rung for rung in rungs(rules.players) if not rung.searches]
-    below, above = -1, len(known)  # it beats the one, and loses to the other
+    below, above = -1, len(known)  # rungs that it beats and loses to
     while above - below > 1:
         middle = (below + above) // 2
         played = play_pairing((agent, make(known[middle].spec)), rules, games, seed=seed)

@@ -19,11 +19,11 @@ from carolus_env.evaluation.tournament import Tournament
 EVAL_SEED: Final = 1_000_000_007
 """Seed of the deals of evaluations, far from the seeds of training games."""
 MOST_RUNGS: Final = 3
-"""Rungs that an evaluation plays, at most."""
+"""Maximum number of rungs that an evaluation plays."""
 _FEW: Final = 12
-"""Games against each rung that are played to find out where an agent stands."""
+"""Games against each rung for a rough rating."""
 _FAR: Final = 0.1
-"""A win rate that is nearer to 0 or 1 than this says that an agent stands elsewhere."""
+"""Win rates less than this from 0 or 1 mean that a rung is too far from the agent."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _loss(agent: Agent, players: int, half: str) -> list[float]:
 
 
 def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
-    """Tell by a few games against the nearest rung whether the agent is about as strong."""
+    """Return whether a few games find the agent about as strong as the nearest rung."""
     [rung] = ladder.nearest(rules.players, elo)
     played = play_pairing((agent, make(rung.spec)), rules, _FEW, seed=EVAL_SEED)
     return _FAR < played.win_rate[0] < 1 - _FAR

@@ -1,4 +1,4 @@
-"""A tournament's blocks: how large they are, and in which order their results are taken."""
+"""A tournament's blocks: their size, and the order of their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCK_SECONDS: Final = 10.0
 """Target time of a block, and so about the most that an interruption loses."""
 
 AHEAD: Final = 4
-"""Blocks under way or waiting for their turn, at most: so many for each worker."""
+"""Maximum number of blocks under way or waiting for their turn, for each worker."""
 
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
 _DECISIONS: Final = 150  # decisions of a game, as a first guess
@@ -47,7 +47,7 @@ class Task:
     agents: tuple[str | Agent, ...]
 
     def runner(self) -> Runner:
-        """Make the agents, and measure how long they think.
+        """Make the agents, and measure their time a game.
 
         Raises:
             ArenaError: when one cannot be made, or fails.
@@ -115,7 +115,7 @@ class Runner:
 
 
 class Pace:
-    """Decides how many games make a block."""
+    """The number of games of a block, by the time that earlier ones took."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -128,7 +128,7 @@ class Pace:
         self.largest = max(int(BLOCK_SECONDS / self.seconds_a_game), 1)
 
     def note(self, block: Block) -> None:
-        """Learn from a block that was played."""
+        """Update the pace by a block that was played."""
         games = len(block.results)
         self.seconds_a_game = max(block.seconds / games, 1e-9)
         self.largest = max(self.largest, _GROWTH * games)
@@ -219,13 +219,13 @@ class Pool:
         if not self._begun:
             workers.begin(_Blocks(self.task, self.records))
             for _ in range(min(workers.count, workers.room)):
-                workers.submit(start, start, start)  # no games: how long does one take?
+                workers.submit(start, start, start)  # no games: measures the seconds a game
             self._begun = True
         finished: dict[int, Block] = {}  # blocks that ended before their turn
         sent = start
         while start < stop:
             pace.workers = workers.count
-            # Blocks that wait for a slow one are not to fill the memory.
+            # A limit, or blocks that wait for a slow one would fill the memory.
             most = max(AHEAD * workers.count - len(finished), 1 - workers.pending)
             while workers.room and workers.pending < most and sent < stop and pace.seconds_a_game:
                 block_stop = sent + pace.games(stop - sent)

@@ -290,7 +290,7 @@ def _fit(evidence: _Evidence, weights: F64, outcomes: F64, start: F64) -> F64:
         step = np.linalg.solve(curvature, (won - wins @ flat)[..., None])[..., 0]
         d = np.ptp(step, axis=1, keepdims=True)
         logits = logits + step * (np.log1p(d) / np.maximum(d, 1e-300))
-        if d.max() < 1e-4:  # the next step would be some 1e-8
+        if d.max() < 1e-4:  # converged: the next step would be about 1e-8
             return logits
     raise ArithmeticError(f"the ratings did not converge: the last step was {d.max():.3g} logits")
 

@@ -27,7 +27,7 @@ SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
 ALONE: Final = "alone"
 """A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
 MOST_GAMES: Final = 10**8
-"""The most games of a plan, more than anyone would wait for."""
+"""Maximum number of games of a plan."""
 
 
 class Meeting(NamedTuple):

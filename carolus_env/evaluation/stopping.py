@@ -1,4 +1,4 @@
-"""Stop rules: where one stands after the complete deals, and whether it ends the tournament.
+"""Stop rules of tournaments, and their state after the complete deals.
 
 Their statistics (`carolus_env.evaluation.sequential`) hold however often they are looked at.
 """

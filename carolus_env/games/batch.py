@@ -154,7 +154,7 @@ class GameBatch:
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         vars(self).update(attributes)
-        self._share_out()  # a copy of a view is no view of the copy
+        self._share_out()  # new views: copied ones would not be of the copy
 
     def reset(self, seed: int | Ints | None = None) -> Turn:
         """Restart all games; ``seed`` as above."""

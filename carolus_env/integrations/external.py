@@ -124,7 +124,7 @@ class Program:
         """Send as much as the pipe takes, and return the rest."""
         try:
             return data[os.write(self._input, data) :]
-        except BrokenPipeError:  # its output says more
+        except BrokenPipeError:  # its output explains why
             return b""
 
     def _receive(self) -> None:

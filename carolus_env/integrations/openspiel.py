@@ -163,7 +163,7 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, Board(without_dice(record)))
 
     def max_chance_nodes_in_history(self) -> int:
-        """Draw of the set-up, and rolls."""
+        """Return the number of draws of the set-up and of rolls."""
         return self._chances if self.rules.max_rounds else NO_LIMIT
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ class SetUp:
 
 
 class Board:
-    """A game after the set-up, and what is due in it.
+    """A game after the set-up, and the decision or roll that is due.
 
     Attributes:
         states: ``(1,)`` of dtype `STATE`.

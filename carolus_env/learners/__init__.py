@@ -1,4 +1,4 @@
-"""Training: what learns (`LEARNERS`), and what all training runs share.
+"""Training: the learners (`LEARNERS`), and the parts that all runs share.
 
 An algorithm is a file that reads from top to bottom: `ppo`, `td` and `sb3`. `options` has the
 options that all have, `run` a run in its folder, `pool` the workers of self-play; `curve`,
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Learner(NamedTuple):
-    """A learner, by where its parts are; they are imported when needed."""
+    """A learner, by the names of its parts, which are imported when needed."""
 
     module: str
     config: str
     """Name of its hyperparameters' dataclass, a `RunConfig`."""
     run: str
-    """Name of what makes a `Run`, called with a config, a folder, and ``command=``, ``show=``."""
+    """Name of the maker of a `Run`, called with a config, a folder, and ``command=``, ``show=``."""
     about: str
     """A description in one line."""
 

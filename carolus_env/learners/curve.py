@@ -27,7 +27,7 @@ class CurveStyle:
     plays: str
     """Mode of play of the agent in evaluations, in words."""
     below: str
-    """The title of the panel below: what is known of training games."""
+    """The title of the panel below, on training games."""
     y: str
     """The label of its y axis."""
     line: str

@@ -1,4 +1,4 @@
-"""Workers that play and learn side by side, and how what they learn is combined.
+"""Workers that play and learn side by side, and the combination of their results.
 
 In a round each worker begins with the common weights, plays games of its own and learns from them.
 Then each weight moves by the mean of the workers' moves, over those workers that moved it: a rare
@@ -233,7 +233,7 @@ def combine(
         results: each worker's arrays.
         summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
     """
-    if len(results) == 1:  # to the last bit
+    if len(results) == 1:  # exact
         for name, array in common.items():
             array[...] = results[0][name]
         return

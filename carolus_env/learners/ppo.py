@@ -556,7 +556,7 @@ def add_gradients(
         for k in range(rollout.counts[d]):
             batch.gradients.sharpness[0] += batch.logits[k] * policy.odds[k]
             if rollout.result[d, k] >= 0:
-                continue  # nothing to learn: the network was not asked
+                continue  # nothing to learn: the network was not evaluated
             if k == rollout.chosen[d]:
                 stats[5] += 1
                 for role in range(teams):

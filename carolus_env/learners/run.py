@@ -156,7 +156,7 @@ class SelfPlayRun:
 
     @contextlib.contextmanager
     def _workers(self) -> Iterator[None]:
-        """Prepare what learns, and TensorBoard."""
+        """Prepare the workers, and TensorBoard."""
         try:
             self._scalars = Scalars(self.folder / "tensorboard")
         except ModuleNotFoundError as error:

@@ -170,7 +170,7 @@ class Memory(NamedTuple):
     """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
     selector: CandidateSelector
-    """The network and how it chooses."""
+    """The network, and the selector of choices."""
     squares: Weights
     """The sum of the squares of each weight's gradients."""
     history: History

@@ -1,4 +1,4 @@
-"""The rows that the value network knows: one description, as data.
+"""The tables of rows of the value network's inputs, as data.
 
 `inputs` picks the rows of a position; the numbers of rows, the table in docs/value.md and the
 checks are made from `TABLES`. What roles and views are, `inputs` says.
@@ -100,7 +100,7 @@ class Layout(NamedTuple):
 SMALLER: Final = (13, 10, 7, 5)
 """A stage of the game begins when the circle has so many regions."""
 STAGES: Final = 2 * (len(SMALLER) + 1)
-"""Stages with layers of their own: how far the game is, times whether a disc is due."""
+"""Stages with layers of their own: by the size of the circle, and with a disc due or not."""
 
 # ------------------------------------------------------------------------------------ sizes
 

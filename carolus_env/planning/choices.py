@@ -35,7 +35,7 @@ class CandidateGenerator(NamedTuple):
     choices: npt.NDArray[np.int64]
     """``(K,)`` int64: the choices, as plans; K is 5 or ``most``, whichever is more."""
     scores: npt.NDArray[np.float64]
-    """``(K,)`` float64: what the evaluation says of a turn's plans."""
+    """``(K,)`` float64: the evaluation's scores of a turn's plans."""
 
     @classmethod
     def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateGenerator:

@@ -27,9 +27,9 @@ class DiscScratch(NamedTuple):
     untried: npt.NDArray[np.int64]
     """``(5,)`` int64: the discs still to try there, as bits."""
     outcomes: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: what the best disc tried there so far is worth to each team."""
+    """``(5, 3)`` float64: each team's value of the best disc tried there so far."""
     values: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: what each disc is worth to each team; of those that cannot be played
+    """``(5, 3)`` float64: each team's value of each disc; of those that cannot be played
     nothing is written."""
 
     @classmethod

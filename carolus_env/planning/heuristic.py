@@ -300,7 +300,7 @@ def write_features(s: np.void, features: F64) -> None:
 @kernel
 def weigh(features: F64, weights: F64, scores: F64) -> None:
     """Write the sum of each team's features times their weights to ``scores``."""
-    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: one sum would wait for the next
+    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # three sums at once: none waits for another
     for k in range(len(FEATURES)):
         score_0 += weights[k] * features[0, k]
         score_1 += weights[k] * features[1, k]

@@ -1,4 +1,4 @@
-"""The scores after a plan, by what sets it apart from another plan of its kind.
+"""The scores after a plan, by its differences from another plan of its kind.
 
 Two plans are of one *kind* if
 
@@ -79,7 +79,7 @@ class Kinds(NamedTuple):
     """Cached values of the kinds of plans in one position, and scratch to compute them."""
 
     serial: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of the position; what belongs to another is not known."""
+    """``(1,)`` int64: the number of the position; values of others are stale."""
     scores: npt.NDArray[np.float64]
     """``(3,)`` float64, scratch: the scores of a plan that is played out."""
     states: States
@@ -174,7 +174,7 @@ def _weighed_clans(features: F64, weights: F64) -> float:
 
 @part
 def begin_kinds(context: PlanContext, kinds: Kinds) -> None:
-    """Forget the position before, and learn what the paladins of each clan can do in this one.
+    """Reset the cache, and compute the effects of each clan's paladins in this position.
 
     Args:
         context: a `PlanContext`.
@@ -195,7 +195,7 @@ def begin_kinds(context: PlanContext, kinds: Kinds) -> None:
             kinds.states[1] = kinds.states[0]
             for on_region in range(at_hand + 1 - court):
                 if on_region > 0:
-                    place_paladin(kinds.states[1], clan, 1)  # whichever: they are summed
+                    place_paladin(kinds.states[1], clan, 1)  # any region: they are summed
                 share = court * TO_COURT + on_region * TO_REGION
                 kinds.effects[clan, share] = _effect(clan, team, before, on_region)
                 counted = kinds.clans[clan, share]
@@ -274,7 +274,7 @@ def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
 
 @rare
 def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
-    """Play a plan out, and find what others of its kind have in common with it.
+    """Play a plan out, and store what all plans of its kind share.
 
     Plans that end the game are not cached as a kind: their scores are known at once.
     """

@@ -104,11 +104,11 @@ class PlanScratch(NamedTuple):
     scores: npt.NDArray[np.float64]
     """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
     weighed: npt.NDArray[np.float64]
-    """``(3,)`` float64: what the clans add to it."""
+    """``(3,)`` float64: the clans' part of the scores."""
     kinds: Kinds
     """Cache of the kinds of plans."""
     total: npt.NDArray[np.int64]
-    """``(1,)`` int64: how many plans there were, those that were not kept too."""
+    """``(1,)`` int64: the number of plans, those that were not kept too."""
 
     @classmethod
     def new(cls) -> PlanScratch:

@@ -37,9 +37,9 @@ from carolus_env.system.stopping import Stop
 from carolus_env.system.untrusted import DataError, check, get, only, parse_json
 
 MAX_HELD: Final = 128
-"""Games in play that are held at most, and files."""
+"""Maximum number of games in play, and of files."""
 MAX_BODY: Final = 16 * 2**20
-"""Bytes of a request."""
+"""Maximum number of bytes of a request."""
 _MAX_NUMBER: Final = 10**9 - 1
 _MAX_POSITION: Final = 4000  # characters
 
@@ -55,7 +55,7 @@ class Answer(JSONResponse):
 
 
 class Held(OrderedDict[str, T], Generic[T]):
-    """Things under random keys; of more than `MAX_HELD` the one used longest ago is dropped.
+    """A store of items under random keys; beyond `MAX_HELD` it drops the least recently used.
 
     Args:
         what: the kind of things, for errors.

@@ -25,9 +25,9 @@ from carolus_env.records import (
 )
 
 MAX_LINES: Final = 2000
-"""Lines read of a file, whether or not they hold a game."""
+"""Maximum number of lines read of a file, with or without a game."""
 MAX_BYTES: Final = 32 * 2**20
-"""Bytes read of a file, after unpacking."""
+"""Maximum number of bytes read of a file, after unpacking."""
 
 
 class Summary(NamedTuple):

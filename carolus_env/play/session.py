@@ -38,7 +38,7 @@ from carolus_env.system.untrusted import shown
 MAX_SEED: Final = 2**53 - 1
 """JSON readers keep whole numbers exact up to here."""
 LONGEST_NAME: Final = 40
-"""Characters of a seat's name."""
+"""Maximum length of a seat's name."""
 _NO_RUN: Final = (-1, 0)
 
 

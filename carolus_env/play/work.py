@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from carolus_env.system.stopping import Stop, Stopped
 
 LONGEST_REASON: Final = 1000
-"""Characters of an error."""
+"""Maximum length of an error."""
 
 T = TypeVar("T")
 

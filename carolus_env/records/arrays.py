@@ -1,4 +1,4 @@
-"""Games as arrays: what each player saw, could do, did and was paid, for offline learning.
+"""Games as arrays of observations, masks, actions and returns, for offline learning.
 
     >>> data = to_arrays(read_games("games.jsonl.gz"))
     >>> data.observations[data.games == 0], data.actions[data.games == 0]

@@ -29,7 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# Any exception: a name of Numba's inside may be gone, or mean something else.
+# Any exception: Numba's internals may have changed.
 try:
     from carolus_env.system.linking import linked
 except Exception:

@@ -80,7 +80,7 @@ class _EntryCache(caching.NullCache):
                 return compiler.CompileResult._rebuild(target_context, *pickle.loads(code))
         except FileNotFoundError:
             pass
-        except Exception as error:  # a stranger version of Numba can raise anything
+        except Exception as error:  # an unknown version of Numba can raise anything
             warnings.warn(f"carolus_env: ignoring the kernel cache ({error!r})", stacklevel=2)
         self._notice.begin(self._functions[-1])
         return None

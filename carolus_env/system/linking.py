@@ -47,7 +47,7 @@ class _KernelCompiler(compiler.Compiler):
 
 
 class _Kernel(CPUDispatcher):
-    """A function for compiled code. Where Python calls it, it gets machine code after all."""
+    """A function for compiled code; it gets machine code of its own where Python calls it."""
 
     def add_overload(self, cres: Any) -> None:
         if cres.entry_point is None:

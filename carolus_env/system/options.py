@@ -1,4 +1,4 @@
-"""Options that say what they are: fields of a dataclass, made by `option`.
+"""Options with descriptions: fields of a dataclass, made by `option`.
 
 A field has a type, a default, the allowed values and a line of description. From it follow checks
 and their errors, arguments of commands, forms and tables in docs/.
@@ -110,7 +110,7 @@ def form(kind: type) -> list[dict[str, Any]]:
 
 
 def described(kind: type[Options]) -> type[Options]:
-    """Add the fields and what they are to the docstring of a dataclass of options."""
+    """Add the fields and their descriptions to the docstring of a dataclass of options."""
     lines = [
         f"{entry.name}: {entry.metadata['about']} ({allowed(entry)})."
         for entry in fields(kind)  # type: ignore[arg-type]

@@ -28,14 +28,14 @@ Job = Callable[[], Callable[..., Any]]
 """A workers' job, which can be pickled. Each worker calls it once, to get a function for tasks."""
 
 Result = tuple[int, Any]
-"""A task's number, and what came of it."""
+"""A task's number, and its result."""
 
 MOST_PROCESSES: Final = 256
 """Worker processes on one machine."""
 
 
 class WorkerError(RuntimeError):
-    """Workers cannot be had, or one died, or failed in a way that its job does not know.
+    """Workers are not available, or one died or failed outside its job.
 
     Attributes:
         traceback: the worker's own traceback, as Python prints it; empty without one.
@@ -70,11 +70,11 @@ class Workers(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Let the workers do ``_job``; none does anything."""
+        """Let the workers, which are idle, do ``_job``."""
 
     @abstractmethod
     def submit(self, number: int, *task: Any) -> None:
-        """Give a task, where there is `room`.
+        """Submit a task, where there is `room`.
 
         Args:
             number: the number by which `take` names its result.
@@ -118,7 +118,7 @@ class Workers(ABC):
         return value
 
     def streamed(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-        """Give tasks as there is room; their results as they come, with numbers from 0."""
+        """Submit tasks as there is room; yield results as they come, with numbers from 0."""
         numbered = enumerate(tasks)
         following = next(numbered, None)
         while following is not None or self.pending:
@@ -334,7 +334,7 @@ def unwrapped(answer: Any) -> Any:
 
 
 class Desk:
-    """A job in a worker: begun with its first task, so that its errors have somewhere to go.
+    """A job in a worker, begun with its first task, whose result can be the job's error.
 
     Args:
         job: the job, pickled.

@@ -31,7 +31,7 @@ from carolus_env.system.options import option
 
 AUTO: Final = "auto"
 _WIDE: Final = 32  # plans of a later turn
-_NARROW: Final = 12  # the same where the clock ends the search: half as many simulations more
+_NARROW: Final = 12  # the same with a time limit, for 1.5 times as many simulations
 
 
 class Evaluator(ABC):

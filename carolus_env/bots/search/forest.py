@@ -34,7 +34,7 @@ EDGE: Final = np.dtype(
     ]
 )
 LONGEST: Final = 200
-"""Choices on a path, at most."""
+"""Maximum number of choices on a path."""
 _USUAL_WIDTH: Final = 32  # choices per position that there is memory for, on average
 
 CHANCES: Final = ("open", "explicit")
@@ -58,11 +58,11 @@ class Settings(NamedTuple):
     root: int
     """Allowed destinations of paladins in plans at the root: an index into `plans.WIDTHS`."""
     plans: int
-    """The same for plans of later turns."""
+    """Allowed destinations in plans of later turns."""
     root_width: int
-    """Most plans considered in the turn to play, at the root."""
+    """Maximum number of plans considered at the root."""
     width: int
-    """The same in later turns."""
+    """Maximum number of plans considered in later turns."""
     exploration: float
     """The factor c of PUCT."""
     temperature: float

@@ -41,7 +41,7 @@ LOOKS: Final = ("now", "turn")
 """Ways to value a disc: by the position after it, or by looking one turn ahead."""
 
 COMPARED: Final = {2: 16, 3: 8}
-"""Turns that agents compare in positions ahead, at most, by number of teams."""
+"""Maximum number of turns compared in positions ahead, by number of teams."""
 LATE: Final = 10
 """Number of regions at which the late game begins, where the network is least sure of itself."""
 LATE_TURNS, LATE_ROLLS = 3, 2
@@ -148,7 +148,7 @@ def value_discs(s: np.void, ahead: Ahead) -> Int:
 
 @kernel
 def _add_roll(s: np.void, ahead: Ahead, weight: float) -> None:
-    """Count what follows the position after a roll, which is ``s``."""
+    """Add the values of ``s``, the position after a roll, to the means."""
     value_next(s, ahead.selector, ahead.values)
     for team in range(ahead.means.shape[0]):
         ahead.means[team] += weight * ahead.values[team]

@@ -71,7 +71,7 @@ class Player(NamedTuple):
     """Context of the bot's kernels."""
 
     selector: CandidateSelector
-    """The network and how it chooses."""
+    """The network, and the selector of choices."""
     ahead: Ahead
     """Parameters and scratch of looking ahead."""
     looks_ahead: bool

@@ -1,4 +1,4 @@
-"""The plots of a report: ratings with their intervals, and who won how often against whom."""
+"""The plots of a report: ratings with their intervals, and win rates of all pairs."""
 
 from __future__ import annotations
 

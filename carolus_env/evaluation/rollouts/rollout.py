@@ -1,4 +1,4 @@
-"""Rollouts: what each candidate of a position is worth, by playing on many times.
+"""Rollouts: the value of each candidate of a position, by playing on many times.
 
     >>> from carolus_env.evaluation.rollouts import rollout
     >>> result = rollout.roll_out(state, options=rollout.Options(games=2000), seed=1)
@@ -96,7 +96,7 @@ class Rollout:
 
     @property
     def best(self) -> Estimate:
-        """The candidate that is worth most to the team that decides."""
+        """The best candidate for the team that decides."""
         return self.candidates[0]
 
     @property
@@ -238,7 +238,7 @@ class _Tally:
 
     @property
     def most(self) -> int:
-        """Games of a candidate that is left."""
+        """Games of a remaining candidate."""
         return max(map(len, self.samples))
 
     def add(self, rows: npt.NDArray[np.int64], values: F64) -> None:
@@ -251,7 +251,7 @@ class _Tally:
         return np.array([sample[:, self.team].mean() for sample in self.samples])
 
     def best(self) -> int:
-        """Return the best candidate that is left."""
+        """Return the best remaining candidate."""
         means = np.where(self.dropped, -np.inf, self.means())
         return int(means.argmax())
 
@@ -266,7 +266,7 @@ class _Tally:
         return float(gap.mean()), _error(gap)
 
     def drop(self, sure: float) -> None:
-        """Drop what is more than ``sure`` standard errors behind."""
+        """Drop candidates more than ``sure`` standard errors behind."""
         best = self.best()
         for row in np.flatnonzero(~self.dropped):
             gap, error = self.behind(int(row), best)

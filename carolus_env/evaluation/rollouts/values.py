@@ -1,4 +1,4 @@
-"""Fixed functions of a position that say how good it is for each team.
+"""Value functions: fixed estimates of each team's win probability in a position.
 
 Rollouts that stop games early value their positions by one; `Value.version` says exactly which.
 """

@@ -34,10 +34,10 @@ from carolus_env.system.untrusted import DataError, check, get, integer, one_of,
 FORMAT: Final = "carolus-suite"
 VERSION: Final = 2
 HALVES: Final = ("learn", "report")
-"""One half to learn and tune by, the other for what is reported."""
+"""The half to learn and tune by, and the half for published results."""
 
 MAX_BYTES: Final = 256 * 2**20
-"""Unpacked bytes of a file, at most."""
+"""Maximum number of unpacked bytes of a file."""
 _MOST_EVENTS: Final = 100_000
 
 

@@ -46,7 +46,7 @@ SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fracti
 """Shares of the kinds; each is split evenly among the stages, and then among the halves."""
 
 TABLE: Final = ("greedy", "planner", "mcts:sims=25", "ppo", "value:errors=0.2", "value")
-"""Agents whose games positions come from; seats draw from them, and are never all alike."""
+"""Agents of the games that positions come from, drawn for each seat, never all alike."""
 
 PROPOSERS: Final = ("planner", "ppo", "mcts:sims=100", "value", "search:sims=100")
 """Agents whose choices become candidates."""

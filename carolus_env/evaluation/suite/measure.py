@@ -26,7 +26,7 @@ GAME: Final = "game"
 
 _DRAWN: Final = 2000  # resamples of the bootstrap
 _ASKED: Final = 0  # seed of the agent's streams
-_PLAYED: Final = 1  # and of the games that are played on
+_PLAYED: Final = 1  # seed of the rollouts of unlisted choices
 
 
 class Loss(NamedTuple):
@@ -85,7 +85,7 @@ class Measured:
             if not part.any():
                 continue
             values = self.losses[part]
-            # Each part draws by itself, and equal for all agents, so that they are compared alike.
+            # A seed for each part, the same for all agents, makes comparisons paired.
             rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
             drawn[name] = values[rows].mean(axis=1)
             result[name] = _loss(values.mean(), drawn[name], len(values))

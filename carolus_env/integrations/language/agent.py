@@ -194,7 +194,7 @@ def make_llm(argument: str) -> Agent:
     names = [field.name for field in fields(LanguageOptions)]
     for part in filter(None, argument.split(",")):
         name, equals, _ = part.partition("=")
-        if not equals or name.strip() not in names:  # it could be a key
+        if not equals or name.strip() not in names:  # it could be an API key
             raise AgentError(NAME, f"options are key=value of {', '.join(names)}, got another")
     try:
         options = parse(NAME, LanguageOptions, argument)

@@ -1,4 +1,4 @@
-"""Whole turns in the notation, read; what is wrong with one, in the game's words.
+"""Parsing of whole turns in the notation, with errors in the game's words.
 
 A *turn* here is what a player decides in a row: a disc; or the crowns after a roll; or (deferred
 crowns,) the paladins and the Emperor. No dice are rolled in between, so one text can hold it:

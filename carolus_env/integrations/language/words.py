@@ -1,4 +1,4 @@
-"""The rules, a position and what is asked of the player to move, in words for a prompt."""
+"""The rules, a position and the decision that is due, in words for a prompt."""
 
 from __future__ import annotations
 
