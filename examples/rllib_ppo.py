@@ -78,11 +78,11 @@ def main() -> None:
     algorithm = configuration(env_config, args).build_algo()
     for iteration in range(args.iterations):
         result = algorithm.train()
-        learnt, played = result["learners"][POLICY], result["env_runners"]
+        learner, played = result["learners"][POLICY], result["env_runners"]
         decisions = played["num_env_steps_sampled_lifetime"]
         print(
             f"iteration {iteration + 1}: {decisions:,.0f} decisions, "
-            f"{played['episode_len_mean']:.0f} a game, entropy {learnt['entropy']:.2f}, "
+            f"{played['episode_len_mean']:.0f} a game, entropy {learner['entropy']:.2f}, "
             f"{result['time_total_s']:.0f} s",
             flush=True,
         )

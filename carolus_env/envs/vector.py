@@ -66,9 +66,9 @@ class LearnerVectorEnv(VectorEnv):
         if render_mode == "rgb_array":
             self.games.watcher = self._pictures
         one_of("masks", masks, MASKS)
-        self._masks_seen = masks == "observation"
+        self._masks_observed = masks == "observation"
         self.single_observation_space: spaces.Space = observation_space
-        if self._masks_seen:
+        if self._masks_observed:
             self.single_observation_space = spaces.Dict(
                 observation=observation_space,
                 action_mask=spaces.Box(0, 1, (games.actions,), np.int8),
@@ -264,7 +264,7 @@ class LearnerVectorEnv(VectorEnv):
 
     def _with_mask(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
         """Return the learner's observation, with the masks if it is to hold them."""
-        if not self._masks_seen:
+        if not self._masks_observed:
             return observation
         masks = masks.copy() if self._copy else masks
         return {"observation": observation, "action_mask": masks}

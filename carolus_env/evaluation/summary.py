@@ -36,7 +36,7 @@ ANCHOR: Final = "random"
 _NEEDED: Final = {"ratings": "scipy", "report": "matplotlib"}
 
 
-def whole_deals(plan: Plan, results: Results) -> Results:
+def complete_deals(plan: Plan, results: Results) -> Results:
     """Return the games of complete deals: those played in all seatings of all meetings."""
     games = len(results) - len(results) % plan.games_per_deal
     return results if games == len(results) else results.rows(slice(games))
@@ -44,7 +44,7 @@ def whole_deals(plan: Plan, results: Results) -> Results:
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
     """Return each pair of agents that met, with its result over complete deals."""
-    counted = whole_deals(plan, results)
+    counted = complete_deals(plan, results)
     if not len(counted):
         return []
     return [(pair, pairing_result(plan.agents, counted, pair, plan.team)) for pair in plan.pairs]
@@ -57,7 +57,7 @@ def ratings(plan: Plan, results: Results) -> Any:
         ArenaError: when the extra ``evaluation`` is not installed.
     """
     rate = extra("ratings").rate
-    counted = whole_deals(plan, results)
+    counted = complete_deals(plan, results)
     rules = plan.rules
     return rate(
         counted.tables,
@@ -102,7 +102,7 @@ def summary(
         ArenaError: when ratings are wanted and the extra is missing.
         ValueError: when no deal is complete.
     """
-    counted = whole_deals(plan, results)
+    counted = complete_deals(plan, results)
     if not len(counted):
         raise ValueError("no deal has been played in all seatings")
     paired = pairings(plan, counted)

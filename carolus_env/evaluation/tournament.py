@@ -190,7 +190,7 @@ class Tournament:
 
         None without a stop rule or a complete deal.
         """
-        counted = summaries.whole_deals(self.plan, self.results)
+        counted = summaries.complete_deals(self.plan, self.results)
         if not len(counted):
             return None
         ratings = (lambda: summaries.ratings(self.plan, counted)) if rated else None

@@ -196,8 +196,8 @@ def episodes(
         bounds = np.searchsorted(data.games, np.arange(len(part.starts) + 1))
         ends = _ends(part, data, bounds[:-1])
         viewers = np.tile(np.arange(players), len(ends))
-        last_seen = observe(ends.repeat(players), viewers, dtype=observation)
-        last_seen = last_seen.reshape(len(ends), players, 1, -1)
+        finals = observe(ends.repeat(players), viewers, dtype=observation)
+        finals = finals.reshape(len(ends), players, 1, -1)
         nothing = np.zeros((1, ACTIONS), np.int8)
         for game in range(len(ends)):
             game_rows = slice(bounds[game], bounds[game + 1])
@@ -208,7 +208,7 @@ def episodes(
                 yield Episode(
                     first + game,
                     seat,
-                    np.concatenate([data.observations[rows], last_seen[game, seat]]),
+                    np.concatenate([data.observations[rows], finals[game, seat]]),
                     np.concatenate([data.masks[rows], nothing]),
                     data.actions[rows].astype(np.int64),
                     np.where(done, data.returns[rows], np.float32(0)),

@@ -160,7 +160,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         # For all at once: RLlib takes a game in which each agent alone is truncated as terminated.
         terminateds, truncateds = {"__all__": not cut_off}, {"__all__": cut_off}
         infos: dict[str, Any] = {agent: {} for agent in self.agents}
-        return self._last_seen(ended.states), rewards, terminateds, truncateds, infos
+        return self._last_observations(ended.states), rewards, terminateds, truncateds, infos
 
     # -------------------------------------------------------------------------------- inside
 
@@ -171,7 +171,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         observations = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
         return {self.player: {"action_mask": mask.astype(np.float32), "observations": observations}}
 
-    def _last_seen(self, states: States) -> dict[str, Any]:
+    def _last_observations(self, states: States) -> dict[str, Any]:
         """Return everyone's observation of a game that is over."""
         observations = np.zeros((len(self.agents), *self._box.shape), np.float32)
         if not isinstance(self.games, TurnGames):

@@ -43,7 +43,7 @@ class Task(NamedTuple):
     """Learning rate."""
 
 
-class Learnt(NamedTuple):
+class RoundResult(NamedTuple):
     """Result of a worker's part of a round."""
 
     shared: Arrays
@@ -96,7 +96,7 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed.
 
         Args:
-            own: the worker's own arrays, see `Learnt`.
+            own: the worker's own arrays, see `RoundResult`.
             task: the worker's part of a round.
             stats: statistics, added to.
         """
@@ -111,7 +111,7 @@ class SelfPlayLearner(ABC, Generic[C]):
     def agent(config: C, model: NetworkModel) -> Agent:
         """Return the bot that plays a model in evaluations."""
 
-    def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> Learnt:
+    def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> RoundResult:
         """Do a part of a round, beginning with the common arrays.
 
         Arrays may be read-only, as a cluster hands them out.
@@ -121,7 +121,7 @@ class SelfPlayLearner(ABC, Generic[C]):
         own = {name: a if a.flags.writeable else a.copy() for name, a in own.items()}
         stats, begun = np.zeros(len(self.stats)), time.thread_time()
         self.learn(own, task, stats)
-        return Learnt(self.shared, own, stats, time.thread_time() - begun)
+        return RoundResult(self.shared, own, stats, time.thread_time() - begun)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class WorkerJob:
     learner: type[SelfPlayLearner[Any]]
     config: SelfPlayConfig
 
-    def __call__(self) -> Callable[..., Learnt]:
+    def __call__(self) -> Callable[..., RoundResult]:
         return self.learner(self.config).round
 
 

@@ -224,7 +224,7 @@ class Sb3Run:
         return result
 
 
-def _is_whole(path: Path) -> bool:
+def _is_complete(path: Path) -> bool:
     """Return whether a checkpoint is complete: one that was cut off can end like a zip."""
     try:
         with ZipFile(path) as file:
@@ -240,7 +240,7 @@ def last_checkpoint(folder: Path) -> Path:
         ValueError: when there is none.
     """
     result = (folder / "resume").glob("model_*_steps.zip")
-    complete = [path for path in result if _is_whole(path)]
+    complete = [path for path in result if _is_complete(path)]
     if not complete:
         raise ValueError(f"{folder}: no readable checkpoint in resume/")
     return max(complete, key=lambda path: int(path.stem.split("_")[1]))

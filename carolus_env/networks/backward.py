@@ -19,9 +19,9 @@ from carolus_env.networks.network import LEAK, LINEAR
 from carolus_env.system.arrays import F32, Int
 from carolus_env.system.compiler import kernel, rare
 
-KEPT_MEAN: Final = np.float32(0.9)
-KEPT_SQUARE: Final = np.float32(0.999)
-TINY: Final = np.float32(1e-6)
+BETA1: Final = np.float32(0.9)
+BETA2: Final = np.float32(0.999)
+EPSILON: Final = np.float32(1e-6)
 """Adam's decays of the mean gradient and the mean square, and the epsilon added to the root."""
 
 
@@ -179,12 +179,12 @@ def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float3
     for i in range(weights.shape[0]):
         g = gradients[i]
         gradients[i] = 0
-        means[i] = KEPT_MEAN * means[i] + (float32(1) - KEPT_MEAN) * g
-        squares[i] = KEPT_SQUARE * squares[i] + (float32(1) - KEPT_SQUARE) * g * g
-        weights[i] -= rate * means[i] / (np.sqrt(squares[i]) + TINY)
+        means[i] = BETA1 * means[i] + (float32(1) - BETA1) * g
+        squares[i] = BETA2 * squares[i] + (float32(1) - BETA2) * g * g
+        weights[i] -= rate * means[i] / (np.sqrt(squares[i]) + EPSILON)
 
 
 def adam_rate(rate: float, step: int) -> np.float32:
     """Return the rate of a step of Adam, from 1 on, corrected for means that begin with 0."""
-    kept_mean, kept_square = float(KEPT_MEAN), float(KEPT_SQUARE)
-    return np.float32(rate * np.sqrt(1 - kept_square**step) / (1 - kept_mean**step))
+    beta1, beta2 = float(BETA1), float(BETA2)
+    return np.float32(rate * np.sqrt(1 - beta2**step) / (1 - beta1**step))

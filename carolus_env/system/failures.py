@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _PACKAGE: Final = str(Path(__file__).parent.parent)
-_NOT_THEIRS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
+_LIBRARY_PATHS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
 
 
 def message(error: BaseException) -> str:
@@ -21,7 +21,7 @@ def message(error: BaseException) -> str:
     if isinstance(error, SyntaxError):  # its text says where it is
         return text
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(_NOT_THEIRS):
+        if not frame.filename.startswith(_LIBRARY_PATHS):
             return f"{text} ({Path(frame.filename).name}, line {frame.lineno})"
     return text
 

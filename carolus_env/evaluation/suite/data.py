@@ -339,9 +339,9 @@ def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
     met = get(line, "met", list)
     if len(met) != header["players"] or not all(isinstance(spec, str) for spec in met):
         raise DataError(f"met must be {header['players']} strings, got {shown(met)}")
-    given_candidates = get(line, "candidates", list)
-    if len(given_candidates) < 2:
-        raise DataError(f"candidates must be two or more, got {len(given_candidates)}")
+    entries = get(line, "candidates", list)
+    if len(entries) < 2:
+        raise DataError(f"candidates must be two or more, got {len(entries)}")
     result = Decision(
         number,
         get(line, "position", str),
@@ -351,7 +351,7 @@ def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
         integer(line, "team", 0, 2),
         tuple(met),
         get(line, "game", dict),
-        tuple(_candidate(each, f"candidates[{k}]") for k, each in enumerate(given_candidates)),
+        tuple(_candidate(each, f"candidates[{k}]") for k, each in enumerate(entries)),
     )
     _check_position(result, header)
     return result

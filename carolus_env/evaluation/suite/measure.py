@@ -25,8 +25,8 @@ ALL: Final = "all"
 GAME: Final = "game"
 
 _DRAWN: Final = 2000  # resamples of the bootstrap
-_ASKED: Final = 0  # seed of the agent's streams
-_PLAYED: Final = 1  # seed of the rollouts of unlisted choices
+_CHOICE_SEED: Final = 0  # seed of the agent's streams
+_ROLLOUT_SEED: Final = 1  # seed of the rollouts of unlisted choices
 
 
 class Loss(NamedTuple):
@@ -141,7 +141,7 @@ def measure(
     numbers = np.array([decision.number for decision in selected], np.int64)
     states = np.concatenate([decision.state() for decision in selected])
     started = time.perf_counter()
-    chosen = choose(agent, states, numbers, _ASKED)
+    chosen = choose(agent, states, numbers, _CHOICE_SEED)
     seconds = time.perf_counter() - started
     losses, errors = np.zeros(len(selected)), np.zeros(len(selected))
     unlisted = []
@@ -179,7 +179,7 @@ def _rolled_out(
     """Return the regret of choices that lead to ``ends``, and the standard errors, by rollouts."""
     numbers = np.array([decision.number for decision in decisions], np.int64)
     names = (numbers[:, None] * games + np.arange(games)).ravel()
-    played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
+    played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names, names)
     shares = played.shares.reshape(len(ends), games, -1)
     teams = np.array([decision.team for decision in decisions])
     won = np.take_along_axis(shares, teams[:, None, None], axis=2)[..., 0]
