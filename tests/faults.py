@@ -50,18 +50,18 @@ FAULTS = [
     ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
     ("every game is of the first seatings", E + "seating.py", "seating_of[places], tables[places])", "seating_of[deals], tables[places])", "tournament"),
     ("partners each get their team's whole win", E + "ratings.py", "np.repeat(shares / size, size, axis=1)", "np.repeat(shares, size, axis=1)", "ratings"),
-    ("other rules are resumed", E + "journal.py", 'pairs += [(key, had["rules"][key], wanted["rules"][key]) for key in wanted["rules"]]\n', "\n", "tournament"),
+    ("other rules are resumed", E + "journal.py", 'pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]\n', "\n", "tournament"),
     # learners and networks
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = rollout.shares[d, team], rollout.shares[d, team]", "target = rollout.shares[d, team]", "ppo"),
     ("a bad choice is never clipped", L + "ppo.py", "clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip", "clipped = ratio > 1 + loss.clip if advantage > 0 else False", "ppo"),
-    ("exploring does not cut the trace", L + "td.py", "kept = trace if history.followed[t] else 0.0", "kept = trace", "td"),
+    ("exploring does not cut the trace", L + "td.py", "decay = trace if history.followed[t] else 0.0", "decay = trace", "td"),
     ("the first layer's slope is forgotten", N + "backward.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
     ("rows that go are added again", N + "forward.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
     # search and bots
     ("every node maximises team 0's value", "bots/search/tree.py", 'edges[edge]["value"][team]) / visits', 'edges[edge]["value"][0]) / visits', "search bench"),
     ("the last edge of a path is not counted", "bots/search/tree.py", "for k in range(1, tree.path[0] + 1):", "for k in range(1, tree.path[0]):", "search"),
     ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
-    ("a search that stops early moves the stream less", "bots/search/mcts.py", "            move_on(generators, int(left))\n", "            pass\n", "search"),
+    ("a search that stops early moves the stream less", "bots/search/mcts.py", "            move_on(generators, int(remaining))\n", "            pass\n", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
     ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),

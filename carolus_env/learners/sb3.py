@@ -218,7 +218,7 @@ class Sb3Run:
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""
         config, best = self.config, agent_of(MlpModel.load(self.folder / "best"))
-        more: dict[str, Any] = {"others": config.eval_bots, "half": config.eval_suite}
+        more: dict[str, Any] = {"bots": config.eval_bots, "half": config.eval_suite}
         result = evaluate(best, config.rules, config.final_games, near=None, **more)
         write_json(self.folder / "result.json", result.to_dict())
         return result
@@ -283,7 +283,7 @@ class Rate(BaseCallback):
     def _on_step(self) -> bool:
         config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)
         agent = agent_of(MlpModel(config.size, weights))
-        more: dict[str, Any] = {"others": config.eval_bots, "half": config.eval_suite}
+        more: dict[str, Any] = {"bots": config.eval_bots, "half": config.eval_suite}
         result = evaluate(agent, config.rules, config.eval_games, near=self.curve.elo(), **more)
         seconds = time.monotonic() - self.started
         point = {"decisions": self.num_timesteps, "seconds": round(seconds, 1)}
