@@ -37,7 +37,7 @@ from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.td import TdConfig, TdRun
 from carolus_env.system import workers
 
-NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2"
+NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
     "ppo": f"{NETWORK} --games 8 --rollout 16 --batch 32 --steps 512 --eval-every 256 "
     "--curve-every 128",
@@ -98,7 +98,7 @@ POINTS = {
     "sb3": {"evaluation": [256, 512], "training": [256, 512]},
 }
 ADJACENT = "--partners adjacent --paladins-per-clan 30"
-DEFERRED = "--crown-choice deferred --max-rounds 30"
+DEFERRED = "--crown-choice deferred"
 
 
 def slow(*values):
