@@ -82,7 +82,7 @@ WARNINGS_OF_API_TEST = (
 
 
 @every_config
-def test_pettingzoos_api_test_passes_and_warns_of_nothing_new(config, capsys):
+def test_pettingzoos_api_and_seed_tests_pass_and_warn_of_nothing_new(config, capsys):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         api_test(carolus_magnus_v0.env(**config), num_cycles=400)
@@ -90,10 +90,6 @@ def test_pettingzoos_api_test_passes_and_warns_of_nothing_new(config, capsys):
     assert [text for text in said if not any(known in text for known in WARNINGS_OF_API_TEST)] == []
     assert any("unknown option 'options'" in text for text in said)
     assert "Passed API test" in capsys.readouterr().out
-
-
-@every_config
-def test_pettingzoos_seed_test_passes(config):
     seed_test(lambda: carolus_magnus_v0.env(**config), num_cycles=100)
 
 
@@ -363,7 +359,7 @@ def test_a_copy_has_the_same_future_and_is_independent(make, copied, decisions):
 
 
 @every_config
-def test_a_seed_is_the_game_of_the_engine_also_where_others_were_played(config):
+def test_a_seed_fixes_its_game_and_those_after_it_also_where_others_were_played(config):
     rules = Rules(**{k: v for k, v in config.items() if k not in ("illegal", "observation")})
     env, courses = started(42, **config), []
     for disturbance in range(2):
@@ -373,12 +369,9 @@ def test_a_seed_is_the_game_of_the_engine_also_where_others_were_played(config):
         assert env.games.tobytes() == engine.new_games(rules, seed=42).tobytes()
         courses.append(course(env, np.random.default_rng(0)))
     assert courses[0] == courses[1]
-
-
-def test_games_after_a_seed_differ_and_are_those_of_the_seed():
     games = [[], []]
     for played in games:
-        env = started(5)
+        env = started(5, **config)
         for _ in range(6):
             played.append(env.games.tobytes())
             env.reset()

@@ -134,7 +134,7 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypat
     assert results.lead_changes.max() > 0 or rules.players != 3
 
 
-def test_agents_cannot_look_at_the_dice() -> None:
+def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     """No generator that is shown rolls or leads to one that does; each decision shows another."""
     shown: set[int] = set()
 
@@ -153,16 +153,13 @@ def test_agents_cannot_look_at_the_dice() -> None:
         plain.play([0, 0], [RANDOM])
         assert len(plain.dice) > 10
         assert not shown & plain.dice
-
-
-def test_an_agent_cannot_touch_the_games() -> None:
-    shown: list[Any] = []
+    given: list[Any] = []
 
     def wipe(answer: Any) -> Any:
-        shown.pop()[...] = np.zeros((), STATE)
+        given.pop()[...] = np.zeros((), STATE)
         return answer
 
-    vandal = Spy(before=lambda states, _: shown.append(states), after=wipe)
+    vandal = Spy(before=lambda states, _: given.append(states), after=wipe)
     tables = np.zeros((20, 2), int)
     [_, wanted], [_, played] = (
         evaluation.play_and_record(tables, [agent], Rules(), seed=3) for agent in (RANDOM, vandal)

@@ -87,7 +87,7 @@ def test_the_buffers_stay_and_copies_are_made_on_request():
     assert batch.step(batch.sample(), copy=True).masks is not batch.masks
 
 
-def test_an_illegal_action_changes_no_game():
+def test_an_illegal_action_changes_no_game_and_impossible_numbers_are_refused():
     batch = GameBatch(Rules(), 8, seed=0, threads=2)
     actions = batch.sample().astype(np.uint8)  # actions may be of any type, and read-only
     actions[5] = np.flatnonzero(batch.masks[5] == 0)[0]
@@ -99,6 +99,20 @@ def test_an_illegal_action_changes_no_game():
     assert caught.value.game == 5
     assert contents(batch) == before
     batch.step(batch.sample().tolist())
+    for n in (0, 1_000_001):
+        with pytest.raises(ValueError, match="n, the number of games"):
+            GameBatch(Rules(), n)
+    with pytest.raises(ValueError, match=r"threads .* 0"):
+        GameBatch(Rules(), 2, threads=0)
+    batch = GameBatch(Rules(), 3, seed=4)
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        weights = np.ones(batch.masks.shape)
+        weights[2] = wrong
+        with pytest.raises(ValueError, match="game 2"):
+            batch.sample(weights)
+    for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
+        with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
+            batch.sample(weights)
 
 
 def test_refresh_shows_games_that_were_changed_by_hand():
@@ -126,20 +140,3 @@ def test_weights_say_how_likely_an_action_is_without_them_all_are_alike(dtype):
     expected = 4000 * wanted / wanted.sum(axis=1, keepdims=True)
     assert not drawn[expected == 0].any()
     assert (np.abs(drawn - expected) <= 5.5 * np.sqrt(expected)).all()
-
-
-def test_impossible_numbers_and_weights_are_refused():
-    for n in (0, 1_000_001):
-        with pytest.raises(ValueError, match="n, the number of games"):
-            GameBatch(Rules(), n)
-    with pytest.raises(ValueError, match=r"threads .* 0"):
-        GameBatch(Rules(), 2, threads=0)
-    batch = GameBatch(Rules(), 3, seed=4)
-    for wrong in (0.0, -1.0, np.nan, np.inf):
-        weights = np.ones(batch.masks.shape)
-        weights[2] = wrong
-        with pytest.raises(ValueError, match="game 2"):
-            batch.sample(weights)
-    for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
-        with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
-            batch.sample(weights)

@@ -333,6 +333,7 @@ def test_a_kind_of_agent_can_be_registered(monkeypatch):
 BOT_FILE = """
 import numpy as np
 from carolus_env import Agent, legal_masks
+from carolus_env.bots import Opinion
 def high(states, generators):
     return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
 class Low(Agent):
@@ -340,6 +341,9 @@ class Low(Agent):
         return legal_masks(states).argmax(axis=1)
 class Unfinished(Agent):
     pass
+class Sure(Low):
+    def opinion(self, states, generators):
+        return Opinion(values=np.array([[0.25, 0.75]]))
 class Choosy(Low):
     def __init__(self):
         raise RuntimeError("no weights here")
@@ -466,9 +470,8 @@ def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
     given = bots.opinion(bots.make(f"{name}:errors=0.4"), states)
     anything = legal / legal.sum(axis=1)[:, None]
     assert given.probabilities == pytest.approx(0.6 * sure.probabilities + 0.4 * anything)
-    assert bots.opinion(Silent(), a_game()) == bots.Opinion(None, None), (
-        "an agent need not have one"
-    )
+    none = bots.opinion(Silent(), a_game())
+    assert none == bots.Opinion(None, None), "an agent need not have one"
     if name == "planner":
         assert np.array_equal(given.values, sure.values)
         played = bots.make(name).act(states, new_streams(0, len(states)))
@@ -492,10 +495,7 @@ def test_a_searchs_opinion_is_its_visits_and_mean_values():
         total = sum(choice.visits * choice.chances for choice in choices)
         assert given.values[row] == pytest.approx(total / 40)
     assert not np.array_equal(streams, new_streams(8, 4))
-    first, second = (
-        bots.opinion(agent, states),
-        bots.opinion(agent, states),
-    )  # always the same streams
+    first, second = (bots.opinion(agent, states) for _ in range(2))  # always the same streams
     assert all(map(np.array_equal, first, second))
 
 
@@ -522,18 +522,9 @@ def a_game():
     return positions.position(discs=[2, 3])  # moves of 1 and 2 steps are legal
 
 
-@pytest.mark.parametrize(("name", "values"), [("act", None), ("Mine", [[0.25, 0.75]])])
-def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "import numpy as np\n"
-        "from carolus_env.bots import Opinion, RandomBot\n"
-        "from carolus_env.engine import random_actions as act\n"
-        "class Mine(RandomBot):\n"
-        "    def opinion(self, states, generators):\n"
-        "        return Opinion(values=np.array([[0.25, 0.75]]))\n"
-    )
-    given = bots.opinion(bots.make(f"{file}:{name}"), a_game())
+@pytest.mark.parametrize(("name", "values"), [("high", None), ("Sure", [[0.25, 0.75]])])
+def test_an_agent_from_a_file_may_have_an_opinion(bot_file, name, values):
+    given = bots.opinion(bots.make(f"{bot_file}:{name}"), a_game())
     assert given.probabilities is None
     assert (None if given.values is None else given.values.tolist()) == values
 

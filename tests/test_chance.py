@@ -171,7 +171,7 @@ def test_rows_pick_the_games_that_roll_and_a_given_roll_moves_no_generator():
     assert to_bytes(decided) == before
 
 
-def test_impossible_faces_are_refused():
+def test_impossible_faces_and_a_roll_that_is_not_due_are_refused():
     for faces, named in (
         ([0] * 6, r"\(2, 7\) or \(7,\), got .*\(6,\)"),
         ([[0] * 7], r"\(1, 7\)"),
@@ -184,9 +184,6 @@ def test_impossible_faces_are_refused():
         with pytest.raises(ValueError, match=f"faces .*{named}"):
             chance.apply_roll(games, faces)
         assert to_bytes(games) == before
-
-
-def test_a_roll_that_is_not_due_is_refused():
     games = engine.new_games(Rules(), 2, seed=0, roll=False)
     mixed = games.copy()
     for _ in range(2):

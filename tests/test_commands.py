@@ -47,7 +47,9 @@ def test_the_scripts_of_a_clone_are_the_same_commands(words, code, said):
     assert said in (done.stdout + done.stderr).decode()
 
 
-def test_no_command_gives_help_and_one_that_cannot_run_the_reason(monkeypatch, capsys):
+def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_typed(
+    monkeypatch, capsys
+):
     monkeypatch.delitem(sys.modules, "carolus_env.commands.train", raising=False)
     monkeypatch.setitem(sys.modules, "tyro", None)
     for words, code, said in (
@@ -59,9 +61,6 @@ def test_no_command_gives_help_and_one_that_cannot_run_the_reason(monkeypatch, c
         assert choice.main(words) == code
         told = capsys.readouterr()
         assert said in (told.err if code else told.out)
-
-
-def test_other_commands_are_named_as_the_user_types_them():
     assert choice.typed("play", "carolus train") == "carolus play"
     assert choice.typed("play", "python train.py") == "python -m carolus_env.play"
     assert choice.typed("evaluate", "python train.py") == "python evaluate.py"

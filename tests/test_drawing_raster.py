@@ -81,9 +81,12 @@ def test_text_is_drawn_without_any_font_of_the_system(monkeypatch):
     assert ink("Emperor") == 0  # no other font was looked for
 
 
-def test_names_of_any_characters_can_be_drawn():
+def test_names_of_any_characters_can_be_drawn_and_what_is_not_svg_is_refused():
     for name in ("\x00", "\x1b[31m", "\ud800", "\ufffe", "日本", "</text><script>", "x" * 1000, ""):
         assert board_pixels(some_state(2), width=100, names=[name, name]).any()
+    for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
+        with pytest.raises(ValueError, match="this SVG cannot be drawn"):
+            raster.svg_png(svg)
 
 
 @pytest.mark.parametrize("module", ["resvg", "PIL.Image", "pygame"])
@@ -91,12 +94,6 @@ def test_without_the_extra_the_error_names_it(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
         Window("a window").show(board_pixels(some_state(), width=60))
-
-
-def test_what_is_not_svg_is_refused():
-    for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
-        with pytest.raises(ValueError, match="this SVG cannot be drawn"):
-            raster.svg_png(svg)
 
 
 def frame(number, width=40, height=30):

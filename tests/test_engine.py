@@ -34,7 +34,7 @@ def in_phase(phase, n=4, seed=0, **rules):
     return states[(states["phase"] == phase) & (states["round"] == 1)][:n].copy()
 
 
-def test_impossible_options_are_refused():
+def test_impossible_options_are_refused_and_numbers_of_numpy_are_numbers():
     for name, values in (
         ("players", (1, 5, -2, 2.0, "2", None, True, float("nan"))),
         ("crown_choice", ("later",)),
@@ -47,9 +47,6 @@ def test_impossible_options_are_refused():
             got = f".* got {value!r}$" if name != "dice" else ".* known are "
             with pytest.raises(ValueError, match=f"^rules: .*{name}{got}"):
                 Rules.from_dict({name: value})
-
-
-def test_numbers_of_numpy_are_numbers():
     kind = Rules(players=np.int64(3), paladins_per_clan=np.uint8(9), max_rounds=np.int32(7))
     same = Rules(players=3, paladins_per_clan=9, max_rounds=7)
     assert kind == same and repr(kind.to_dict()) == repr(same.to_dict())
@@ -66,16 +63,13 @@ def test_a_seed_means_the_same_game_for_good():
     assert new_streams(7, 1).tolist() == [7613755759174143445]
 
 
-def test_without_a_seed_games_are_new_each_time():
-    assert not equal(engine.new_games(Rules(), 3), engine.new_games(Rules(), 3)).any()
-
-
 @pytest.mark.parametrize("seed", [2**64 - 1, 2**63, np.uint64(2**64 - 1), np.int8(5), 100])
-def test_game_i_of_a_seed_of_64_bits_is_game_0_of_the_seed_plus_i(seed):
+def test_game_i_of_a_seed_is_game_0_of_the_seed_plus_i_and_without_one_games_are_new(seed):
     games = engine.new_games(Rules(), 3, seed=seed)
     start = np.array([(int(seed) + i) % 2**64 for i in (2, 0, 1)], np.uint64)
     assert equal(games[[2, 0, 1]], engine.new_games(Rules(), 3, seed=start)).all()
     assert equal(games[2:], engine.new_games(Rules(), 1, seed=start[0])).all()
+    assert not equal(engine.new_games(Rules(), 3), engine.new_games(Rules(), 3)).any()
 
 
 def test_streams_belong_to_seeds_and_are_apart_from_games_of_the_same_seeds():
@@ -89,15 +83,12 @@ def test_streams_belong_to_seeds_and_are_apart_from_games_of_the_same_seeds():
     assert not np.isin(games["generator"], np.array(later)).any()
 
 
-def test_the_generator_is_splitmix64():
+def test_the_generator_is_splitmix64_and_is_moved_on_as_drawing_would_move_it():
     """The numbers of the published algorithm for the state 1234567."""
     stream = np.array([1234567], np.uint64)
     assert [int(random_bits(stream)[0]) for _ in range(3)] == [
         *(6457827717110365317, 3203168211198807973, 9817491932198370423)
     ]
-
-
-def test_a_stream_is_moved_on_as_drawing_would_move_it():
     drawn = np.array([3, 2**64 - 1], np.uint64)  # the second wraps around
     moved = drawn.copy()
     for _ in range(7):

@@ -34,18 +34,14 @@ def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
     assert safetensors.load_file(weights)["policy.4.bias"].shape == (outputs,)
 
 
-def test_ppo_in_one_file_bootstraps_across_no_end():
-    advantages = runpy.run_path(str(EXAMPLE))["advantages"]
+def test_ppo_in_one_file_bootstraps_across_no_end_and_plays_legal_actions_only():
+    names = runpy.run_path(str(EXAMPLE))
     rewards, values = torch.zeros(3, 2), torch.full((3, 2), 0.5)
     rewards[1, 0] = -1.0  # the first game is lost with the second decision
     ends = torch.tensor([[False, False], [True, False], [False, False]])
-    result = advantages(rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
+    result = names["advantages"](rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
     assert result[:, 0].tolist() == pytest.approx([-0.75, -1.5, 0.4])
     assert result[:, 1].tolist() == pytest.approx([0.1, 0.2, 0.4])
-
-
-def test_ppo_in_one_file_plays_legal_actions_only():
-    names = runpy.run_path(str(EXAMPLE))
     args = names["Args"](hidden=8)
     envs = names["make"](args, 16)
     network = names["Network"](envs, args.hidden)

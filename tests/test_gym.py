@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import positions
 import pytest
+import strategies
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -196,11 +197,7 @@ CLANS = [0, 1, 2, 3, 4] * 3
 
 def played(decisions: int, players: int = 2, seed: int = 3) -> States:
     """A game after some random decisions."""
-    game = engine.new_games(ce.Rules(players), seed=seed)
-    stream = ce.new_streams(seed, 1)
-    for _ in range(decisions):
-        engine.step(game, engine.random_actions(game, stream))
-    return game
+    return strategies.played(ce.Rules(players), seed, decisions)[2]
 
 
 def given(game: States) -> dict:
@@ -256,7 +253,7 @@ def test_without_a_seed_options_continue_the_games_generators():
     assert dice() == first and len(set(first)) == 9
 
 
-def test_a_vector_takes_one_for_all_games_or_one_each():
+def test_a_vector_takes_a_start_for_all_games_one_each_or_one_for_masked_rows():
     env = CarolusVectorEnv(3, opponents="greedy")
     env.reset(seed=1, options={"position": given(played(20))})
     assert (env.games.states["round"] == played(20)["round"]).all()
@@ -272,9 +269,6 @@ def test_a_vector_takes_one_for_all_games_or_one_each():
     assert env.games.states["player"].tolist() == [0, 0, 0]
     for field in ("region_paladins", "order"):  # the opponent may have taken a crown's paladin
         np.testing.assert_array_equal(env.games.states[field], start[field])
-
-
-def test_a_mask_starts_only_its_rows_as_the_options_say():
     env = CarolusVectorEnv(4)
     env.reset(seed=1)
     before = engine.copy(env.games.states)

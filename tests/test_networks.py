@@ -37,23 +37,17 @@ def table_of(rows, players, name):
 
 
 @every_kind
-def test_a_position_has_its_rows_of_each_table(rules):
+def test_a_position_has_its_rows_of_each_table_and_they_say_what_it_says(rules):
     states = positions(rules)
-    seen = encode_all(states)
-    for state, rows in zip(states, seen.rows, strict=True):
+    for number, (state, rows) in enumerate(zip(states, encode_all(states).rows, strict=True)):
         for table in tables.TABLES:
             there = table_of(rows[rows >= 0], rules.players, table.name)
             expected = tables.lookups(table, rules.players)
             if table.per.startswith("region"):
                 expected = expected // 15 * int(state["regions"])
             assert len(there) == expected, table.name
-
-
-@every_kind
-def test_rows_say_what_the_tables_say(rules):
-    states = positions(rules, most=60)
-    seen = encode_all(states)
-    for state, rows in zip(states, seen.rows, strict=True):
+        if number % 7:
+            continue
         player = int(state["player"])
         team, teams = int(state["team"][player]), rules.teams
         # the region where the Emperor stands comes last, and its team's margin is in the row

@@ -115,7 +115,13 @@ def test_the_emperor_says_what_he_finds_and_what_comes_of_it_also_the_end():
         read_move(state, "E+2 A builds 10")
 
 
-def test_a_region_over_the_seam_is_named_clockwise():
+def test_any_territory_names_its_region_also_over_the_seam_but_a_wrong_span_does_not():
+    state = merged()[0]
+    for where in ("3-5", "3", "4", "5"):
+        assert read_move(state, f"red>{where}") == [region_action(RED, 2)]
+    for where in ("3-4", "4-5", "5-3", "15", "99"):
+        with pytest.raises(NotationError, match=rf"no region {where}; there are 0-1, 2, 3-5, 6, 7"):
+            read_move(state, f"red>{where}")
     game = merged()
     assert [notation.region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
     game["region_first"][0, :12] = [1, 2, 3, *range(6, 15)]
@@ -127,16 +133,11 @@ def test_a_region_over_the_seam_is_named_clockwise():
         notation.region_text(game[0], 12)
 
 
-def test_any_territory_names_its_region_but_a_wrong_span_does_not():
-    state = merged()[0]
-    for where in ("3-5", "3", "4", "5"):
-        assert read_move(state, f"red>{where}") == [region_action(RED, 2)]
-    for where in ("3-4", "4-5", "5-3", "15", "99"):
-        with pytest.raises(NotationError, match=rf"no region {where}; there are 0-1, 2, 3-5, 6, 7"):
-            read_move(state, f"red>{where}")
-
-
-def test_what_is_no_move_now_is_refused_with_what_is_expected():
+def test_moves_are_read_one_after_the_other_or_refused_with_what_is_expected():
+    game, blues = merged(), [region_action(BLUE, 2)] * 2
+    actions = [court_action(RED), *blues, move_action(2)]
+    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == actions
+    assert game.tobytes() == merged().tobytes()
     for text, said in (
         ("d3", "expected a paladin such as"),
         ("mauve>court", "expected one of red, pink, blue, yellow, green, got 'mauve'"),
@@ -151,13 +152,6 @@ def test_what_is_no_move_now_is_refused_with_what_is_expected():
     ):
         with pytest.raises(NotationError, match=said):
             read_moves(merged()[0], text)
-
-
-def test_several_moves_are_read_one_after_the_other():
-    game, blues = merged(), [region_action(BLUE, 2)] * 2
-    actions = [court_action(RED), *blues, move_action(2)]
-    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == actions
-    assert game.tobytes() == merged().tobytes()
 
 
 def test_rolls_are_written_and_read():

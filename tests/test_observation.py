@@ -125,15 +125,12 @@ def test_rows_are_written_whole_and_nothing_outside_them(players, dtype, paladin
             np.testing.assert_array_equal(room[1:2], observe(game, dtype=dtype))
 
 
-def test_without_viewers_it_is_the_player_to_move_who_looks():
+def test_the_player_to_move_is_the_viewer_and_rows_pick_games_in_the_order_given():
     for rules in (Rules(2), Rules(4)):
         states = positions(rules)
         seats = states["player"].astype(int)
         assert (seats[states["phase"] == OVER] == 0).all()
         np.testing.assert_array_equal(observe(states), observe(states, seats))
-
-
-def test_rows_pick_games_in_the_order_given():
     states = positions(Rules(3))
     rows = np.array([5, 2, 9])
     np.testing.assert_array_equal(observe(states, rows=rows), observe(states)[rows])
@@ -207,33 +204,17 @@ def test_a_changed_layout_has_a_new_version():
     assert {1: "8a4bcfb88de51d1d"}[observation.VERSION] == digest
 
 
-def test_only_games_of_2_3_or_4_players_can_be_seen_together():
+def test_impossible_players_viewers_and_outs_are_refused():
     for players in (0, 1, 5, "2"):
         with pytest.raises(ValueError, match=f"players .*{players}"):
             layout(players)
     mixed = np.concatenate([engine.new_games(Rules(n), seed=1) for n in (2, 3)])
     with pytest.raises(ValueError, match="different numbers of players"):
         observe(mixed)
-
-
-def test_a_viewer_who_does_not_sit_there_is_refused():
     wrong = [[0], [0, 1, 2], [0, 2], [-1, 0], [[0, 1]], [0.5, 1.0], [float("nan"), 0], ["0", "1"]]
     for viewers in wrong:
         with pytest.raises(ValueError, match="viewers must be 2 seats from 0 to 1"):
             observe(engine.new_games(Rules(2), 2, seed=1), viewers)
-
-
-def test_what_is_given_may_be_changed_without_effect_on_others():
-    for given in (slices, highs, scales):
-        before, mine = str(given(2)), given(2)
-        if isinstance(mine, dict):
-            mine.clear()
-        else:
-            mine[:] = 7
-        assert str(given(2)) == before
-
-
-def test_an_out_that_does_not_fit_is_refused():
     games, read_only = engine.new_games(Rules(2), 2, seed=1), np.zeros((2, 225), np.uint8)
     read_only.flags.writeable = False
     for dtype in (np.float64, np.int8, bool, ">f4"):
@@ -248,3 +229,13 @@ def test_an_out_that_does_not_fit_is_refused():
     ):
         with pytest.raises(ValueError, match=rf"contiguous, writeable {np.dtype(dtype)} array"):
             observe(games, dtype=dtype, out=out)
+
+
+def test_what_is_given_may_be_changed_without_effect_on_others():
+    for given in (slices, highs, scales):
+        before, mine = str(given(2)), given(2)
+        if isinstance(mine, dict):
+            mine.clear()
+        else:
+            mine[:] = 7
+        assert str(given(2)) == before

@@ -191,8 +191,12 @@ def fits(tab):
     return tab.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_whole_game_is_played_by_clicking(open_tab, page, size):
+@pytest.mark.parametrize(
+    ("size", "decide"),
+    [(DESKTOP, click_on), (PHONE, click_on), (DESKTOP, type_on)],
+    ids=["clicking", "clicking on a phone", "keyboard"],
+)
+def test_a_full_game_is_played(open_tab, page, size, decide):
     tab = open_tab(size=size)
     tab.locator(".level").first.wait_for()
     assert fits(tab)
@@ -204,24 +208,14 @@ def test_a_whole_game_is_played_by_clicking(open_tab, page, size):
         marked = [line.get_attribute("data-event") for line in tab.locator(".log .fresh").all()]
         assert [int(event) for event in marked] == view_of(tab, page)["news"]
         news.update(marked)
-        click_on(tab)
+        decide(tab)
     assert seen >= {"disc", "place", "move", "crown"} and news
     assert tab.locator(".log [data-round]").first.get_attribute("data-round") == "set-up"
     record = view_of(tab, page)["record"]
     assert replay(record) == []
-    assert record["result"] is not None
+    assert record["result"]["rounds"] == 2
     assert tab.locator("h1").inner_text() == "The game reached its limit of 2 rounds; nobody won."
     assert events(tab) == len(record["events"])
-
-
-def test_a_whole_game_is_played_by_keyboard(open_tab, page):
-    tab = open_tab()
-    start_game(tab)
-    while decided(tab) != "over":
-        type_on(tab)
-    record = view_of(tab, page)["record"]
-    assert replay(record) == []
-    assert record["result"]["rounds"] == 2
     parts = [action_parts(event["action"]) for event in record["events"] if "action" in event]
     places = [part.destination for part in parts if part.kind == "place"]
     assert {place == 0 for place in places} == {True, False}, "court and regions"

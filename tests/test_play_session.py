@@ -249,7 +249,7 @@ class Spy(Agent):
         return np.array([engine.legal_actions(state)[0] for state in states])
 
 
-def test_agents_cannot_foresee_the_dice():
+def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named():
     spy = Spy()
     session = Session.new(Rules(), [spy, spy], seed=5)
     real = set()
@@ -260,9 +260,6 @@ def test_agents_cannot_foresee_the_dice():
         assert session.ask_agent() == choice
     assert not real & set(spy.shown)
     assert len(set(spy.shown)) == len(spy.shown)
-
-
-def test_an_agent_that_breaks_the_rules_is_named_and_the_game_is_as_it_was():
     cheat = bots.RandomBot()
     cheat.act = lambda states, generators: np.array([94])
     session = Session.new(Rules(), [cheat] * 2, seed=5)

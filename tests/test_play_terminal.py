@@ -115,15 +115,12 @@ def test_a_hint_is_a_legal_move_and_what_the_bot_expects():
     assert "sims must be" in answers("hint mcts:sims=0")
 
 
-def test_undo_takes_back_until_dice_fall():
+def test_undo_takes_back_until_dice_fall_and_the_log_has_the_game():
     game, said = typed("d3", "red>court", "undo", "undo")
     assert game.state["placements_left"] == 3
     assert "you can undo only your own decisions" in " ".join(said.split())
     _, said = typed("d3", "red>court", "undo", "pink>court")
     assert "0 A you  pink>court" in said, "what is played after it is told"
-
-
-def test_the_log_tells_the_game():
     everything, last = answers("d3", "log"), answers("d3", "log 1")
     assert everything == answers("d3", "log 999999")
     assert "0 A you  rolls" in everything.splitlines()[0]

@@ -129,7 +129,7 @@ def test_random_games_reach_what_the_properties_are_about():
 
 
 @pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_a_game_is_the_same_whatever_the_batch(kind):
+def test_a_game_is_the_same_whatever_the_batch_and_whether_rows_pick_it_or_not(kind):
     def final_games(seed, n):
         states = engine.new_games(kind, n, seed=seed)
         play_out(states, seed, 400)
@@ -142,10 +142,6 @@ def test_a_game_is_the_same_whatever_the_batch(kind):
         assert to_bytes(final_games(5 + i, 1)) == to_bytes(hundred[i : i + 1])
     backwards = final_games(np.arange(104, 4, -1), 100)
     assert to_bytes(backwards[::-1].copy()) == to_bytes(hundred)
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_a_game_is_the_same_whether_rows_pick_it_or_not(kind):
     together, apart = (engine.new_games(kind, 20, seed=3) for _ in range(2))
     players, generators = new_streams(3, 20), new_streams(3, 20)
     rows = np.random.default_rng(3).permutation(20)

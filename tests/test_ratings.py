@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import ndtr
 from scipy.stats import beta
+from test_tournament import game_lines, played
 
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, pool, sequential
@@ -325,11 +326,15 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, el
     assert loss(fitted[kept]) <= best.fun + 1e-6
 
 
-def test_the_other_agents_test_says_the_opposite():
+def test_a_path_is_the_same_in_any_chunks_and_the_opposite_for_the_other_agent(monkeypatch):
     scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
     there, back = SequentialTest(-5, 25), SequentialTest(-25, 5)
     assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
+    test, scores = SequentialTest(), drawn(4, 100)
+    whole = test.path(scores, 2)
+    monkeypatch.setattr(sequential, "_CHUNK", 7)
+    assert test.path(scores, 2) == pytest.approx(whole, abs=1e-7)
 
 
 def test_for_many_deals_it_is_the_normal_approximation():
@@ -364,13 +369,6 @@ def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
         assert (again.verdict, again.deals) == (result.verdict, result.deals)
         assert again.ratio == pytest.approx(result.ratio)
     assert test.outcome(scores[: result.deals - 1], 2).verdict == sequential.UNDECIDED
-
-
-def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypatch):
-    test, scores = SequentialTest(), drawn(4, 100)
-    whole = test.path(scores, 2)
-    monkeypatch.setattr(sequential, "_CHUNK", 7)
-    assert test.path(scores, 2) == pytest.approx(whole, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -426,18 +424,9 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     agents = ("greedy", "greedy", "random")
     plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
 
-    def game_lines(name: Any) -> list[str]:
-        lines = (tmp_path / str(name)).read_text().splitlines()
-        return [line for line in lines if line.startswith('{"game"')]
-
-    def stopped(name: Any, **options: Any) -> Any:
-        cup = Tournament(plan)
-        cup.run(file=tmp_path / str(name), **options)
-        return cup
-
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
-    whole = stopped("whole")
-    rule = whole.standing()
+    whole = played(plan, tmp_path / "whole")
+    rule, games = whole.standing(), game_lines(tmp_path / "whole")
     assert rule is not None and rule["reached"] and whole.complete
     deals = whole.games // plan.games_per_deal
     assert 40 < rule["deals"] <= deals < 400
@@ -446,12 +435,13 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     assert before < rule["deals"], "it stops at the first look that knows"
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
     for cut in (30, len(lines) - 1, len(lines)):
-        (tmp_path / str(cut)).write_bytes(b"".join(lines[:cut]))
-        assert stopped(cut, resume=True).standing() == rule
-        assert game_lines(cut) == game_lines("whole")
+        path = tmp_path / str(cut)
+        path.write_bytes(b"".join(lines[:cut]))
+        assert played(plan, path, resume=True).standing() == rule
+        assert game_lines(path) == games
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
-    assert stopped("two", workers=2).standing() == rule
-    assert game_lines("two") == game_lines("whole")
+    assert played(plan, tmp_path / "two", workers=2).standing() == rule
+    assert game_lines(tmp_path / "two") == games
 
 
 @pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])

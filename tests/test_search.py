@@ -98,7 +98,7 @@ def test_a_search_depends_on_its_streams_and_not_on_the_dice_to_come(spec):
     assert same(result, again.consider(states, new_streams(1, len(states)))), "a copy plays alike"
 
 
-def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
+def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it_found():
     games = some_games()
     games = games[games["phase"] == PLACE]
     bot, streams, players = bots.make("mcts:sims=50"), new_streams(3, len(games)), games["player"]
@@ -116,9 +116,6 @@ def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
         rows = rows[games["player"][rows] == players[rows]]
     assert played == wanted
     assert done < bot.simulations <= 2 * done
-
-
-def test_a_turn_that_went_another_way_is_searched_anew():
     game = some_games(step=1)
     game = game[(game["phase"] == PLACE) & (game["placements_left"] > 1)][:1]
     bot, stream = bots.make("mcts:sims=20"), new_streams(1, 1)

@@ -206,7 +206,15 @@ def test_a_wrong_file_is_refused_with_its_line(made, row, keys, value, text):
         read(lines)
 
 
-def test_damaged_files_are_refused(made, tmp_path, monkeypatch):
+def test_any_change_changes_the_hash_and_damaged_files_are_refused(
+    made, tmp_path, tiny, monkeypatch
+):
+    lines = lines_of(made)
+    lines[5]["candidates"][0]["games"] += 1
+    assert read(lines).digest != tiny.digest
+    packed = tmp_path / "same.jsonl.gz"
+    packed.write_bytes(data.packed(made.read_bytes()))
+    assert data.read_suite(packed).digest == tiny.digest
     whole = gzip.compress(made.read_bytes())
     for content, text in (
         (b"", "empty"),
@@ -219,15 +227,6 @@ def test_damaged_files_are_refused(made, tmp_path, monkeypatch):
     monkeypatch.setattr(data, "MAX_BYTES", 1000)
     with pytest.raises(data.SuiteError, match="more than 1,000 bytes"):
         data.read_bytes(whole, "file")
-
-
-def test_a_change_of_anything_changes_the_hash(made, tmp_path, tiny):
-    lines = lines_of(made)
-    lines[5]["candidates"][0]["games"] += 1
-    assert read(lines).digest != tiny.digest
-    packed = tmp_path / "same.jsonl.gz"
-    packed.write_bytes(data.packed(made.read_bytes()))
-    assert data.read_suite(packed).digest == tiny.digest
 
 
 def test_the_best_choices_lose_nothing_in_any_order_and_others_what_the_suite_says(tiny):
