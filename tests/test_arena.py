@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from strategies import Watcher
 
 from carolus_env import bots, engine, evaluation
-from carolus_env.bots import Agent, lockstep
+from carolus_env.bots import lockstep
 from carolus_env.engine import chance
 from carolus_env.engine.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules, action_parts
 from carolus_env.engine.state import STATE
@@ -136,15 +137,9 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypat
 
 def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     """No generator that is shown rolls or leads to one that does; each decision shows another."""
-    shown: set[int] = set()
-
-    class FirstLegal(Agent):
-        def act(self, states: Any, generators: Any) -> Any:
-            shown.update(states["generator"].tolist())
-            return engine.legal_masks(states).argmax(axis=1)
-
-    rules = Rules(2, max_rounds=20)
-    results = evaluation.play_games(np.zeros((20, 2), int), [FirstLegal()], rules, seed=0)
+    agent, rules = Watcher(), Rules(2, max_rounds=20)
+    results = evaluation.play_games(np.zeros((20, 2), int), [agent], rules, seed=0)
+    shown = set(agent.shown("generator"))
     assert results.decisions.sum() == len(shown) > 1000
     roots = branches(seed_generators(0, 1), np.arange(20))
     assert not shown & {0, *roots.tolist()}

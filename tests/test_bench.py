@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from strategies import every_number
 from test_bots import middle_games
 
 from benchmarks import ladder as command
@@ -63,9 +64,6 @@ def test_the_rungs_play_as_they_did(spec, wanted):
         result.append(bots.make(spec).act(chosen, new_streams(1, len(chosen))))
     numbers = np.asarray(np.concatenate(result), "<i8")
     assert hashlib.sha256(numbers.tobytes()).hexdigest()[:16] == wanted
-
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 @every_number

@@ -12,6 +12,7 @@ import strategies
 from networks import random_model
 from positions import region
 from scipy import stats
+from strategies import every_number
 
 from carolus_env import bots, engine
 from carolus_env.engine.rules import (
@@ -29,7 +30,6 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_bot = pytest.mark.parametrize(
     "name",
     [

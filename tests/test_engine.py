@@ -158,7 +158,7 @@ def test_next_games_follow_from_the_generator(kind):
         assert (fresh[name] == start[name]).all(), name
 
 
-def test_masks_are_written_where_they_are_wanted_or_a_buffer_that_does_not_fit_is_refused():
+def test_masks_are_written_into_fitting_buffers_and_random_actions_move_each_stream_once():
     games, rows = engine.new_games(Rules(), 6, seed=0), np.array([4, 0, 2])
     masks = engine.legal_masks(games)
     assert masks.shape == (6, ACTIONS) and masks.dtype == np.int8 and set(masks.flat) == {0, 1}
@@ -175,9 +175,6 @@ def test_masks_are_written_where_they_are_wanted_or_a_buffer_that_does_not_fit_i
         with pytest.raises(ValueError, match=r"out .*int8"):
             engine.legal_masks(games, out=wrong)
         assert not wrong.any()
-
-
-def test_random_actions_move_each_stream_once_and_change_no_game():
     games, own = engine.new_games(Rules(), 6, seed=0), new_streams(0, 6)
     before, moved = to_bytes(games), own.copy()
     rows = np.array([5, 1])
@@ -258,7 +255,7 @@ def test_a_game_that_is_over_or_waits_for_a_roll_takes_no_action_and_one_that_is
     assert to_bytes(games) == before
 
 
-def test_non_actions_are_rejected():
+def test_non_actions_are_rejected_and_no_rows_and_an_empty_batch_are_no_games():
     games = in_phase(DISC)
     before = to_bytes(games)
     for actions, error, named in (
@@ -273,10 +270,6 @@ def test_non_actions_are_rejected():
         with pytest.raises(error, match=f"actions .*{named}"):
             engine.step(games, actions)
         assert to_bytes(games) == before
-
-
-def test_no_rows_and_an_empty_batch_are_no_games():
-    games = in_phase(DISC)
     before, none = to_bytes(games), np.zeros(0, np.int64)
     engine.forfeit(games, rows=none)
     for states, rows in ((games, none), (engine.new_games(Rules(), 0, seed=0), None)):

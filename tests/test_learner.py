@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from strategies import Watcher, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import CompiledAgent
@@ -10,19 +11,6 @@ from carolus_env.engine.rules import BY_FORFEIT, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.envs import gym
 from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
-
-
-class First(bots.Agent):
-    """Plays the first legal action, and notes for whom it was asked."""
-
-    def __init__(self):
-        self.asked = set()
-
-    def act(self, states, generators):
-        self.asked |= set(states["player"].tolist())
-        return engine.legal_masks(states).argmax(axis=1)
 
 
 def learners(players=2, n=16, opponents="random", seed=1, **options):
@@ -107,14 +95,14 @@ def test_a_game_that_is_over_waits_for_its_restart(players):
 @every_number
 def test_opponents_sit_clockwise_from_the_learner(players):
     for seat in range(players):
-        opponents, everywhere = [First() for _ in range(players - 1)], First()
+        opponents, everywhere = [Watcher() for _ in range(players - 1)], Watcher()
         for given in (opponents, everywhere):
             games, learner = learners(players, 4, given, seat=seat), RandomLearner(4)
             for _ in range(30):
                 go_on(games, learner(games))
         wanted = [{(seat + 1 + k) % players} for k in range(players - 1)]
-        assert [opponent.asked for opponent in opponents] == wanted
-        assert everywhere.asked == set(range(players)) - {seat}
+        assert [set(opponent.shown("player")) for opponent in opponents] == wanted
+        assert set(everywhere.shown("player")) == set(range(players)) - {seat}
 
 
 @every_number

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from networks import evaluate_position, plain_scores, plain_values, positions, random_model
 from numpy import float32
-from strategies import ALL_KINDS, history, renamed
+from strategies import ALL_KINDS, every_number, history, renamed
 
 from carolus_env import engine
 from carolus_env.engine.rules import NOBODY, OVER, PLACE, TEAMS, Rules
@@ -16,7 +16,6 @@ from carolus_env.records import position
 from carolus_env.system.compiler import entry
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 with_and_without_head = pytest.mark.parametrize("policy", [False, True])
 
 

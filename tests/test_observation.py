@@ -9,7 +9,7 @@ import pytest
 from positions import position as set_up
 from positions import region
 from reference import team_of
-from strategies import history
+from strategies import every_number, history
 
 from carolus_env import engine
 from carolus_env.engine import observation
@@ -28,7 +28,6 @@ RULES = {
     "abundant": Rules(4, paladins_per_clan=200, max_rounds=None),
 }
 every_rules = pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def positions(rules, games=8, every=9, seed=1):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stand_in
+from positions import exact_value
 from stand_in import LATE, PLACING
 
 from carolus_env import bots, engine
@@ -187,7 +188,7 @@ def test_every_option_of_the_rules_is_a_parameter_and_impossible_ones_are_named(
             load(**options)
 
 
-def test_a_game_can_start_from_a_position():
+def test_a_game_can_start_from_a_position_and_actions_are_in_the_notation():
     wanted = from_text(LATE)
     wanted["generator"] = 0
     game = load(position=LATE.replace("=", ":"))
@@ -200,9 +201,6 @@ def test_a_game_can_start_from_a_position():
     assert str(whole.new_initial_state(LATE)) == str(game.new_initial_state())
     with pytest.raises(ValueError, match="the position has Rules"):
         load().new_initial_state(LATE)
-
-
-def test_actions_are_written_in_the_notation_and_equal_positions_alike():
     state = load(position=PLACING).new_initial_state()
     for action in state.legal_actions():
         text = state.action_to_string(1, action)
@@ -293,31 +291,6 @@ def test_playouts_value_a_position_for_every_seat_and_are_no_longer_than_said():
     assert game.max_chance_nodes_in_history() == 6, "rounds 4 and 5, and rolls of the set-up"
     assert 6 <= max(decisions) <= 2 * (7 + 2 * 8)
     assert game.info.max_game_length == 2 * (7 + 2 * 8)
-
-
-def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
-    """The payoffs under best play of a game ``(1,)``, by the engine's explicit chance alone."""
-    key = game.tobytes()
-    if key in known:
-        return known[key]
-    if engine.is_over(game)[0]:
-        result = engine.returns(game)[0]
-    elif chance.roll_due(game)[0]:
-        outcomes, likelihood = chance.chance_outcomes(game["dice_due"][0]), dict[bytes, float]()
-        for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
-            after = game.copy()
-            chance.apply_roll(after, faces)
-            data = after.tobytes()
-            likelihood[data] = likelihood.get(data, 0.0) + probability
-        result = sum(p * exact_value(from_bytes(data), known) for data, p in likelihood.items())
-    else:
-        player, result = int(game["player"][0]), np.full(2, -2.0)
-        for action in engine.legal_actions(game):
-            after = game.copy()
-            engine.step(after, np.array([action]), roll=False)
-            result = max(result, exact_value(after, known), key=lambda payoffs: payoffs[player])
-    known[key] = result
-    return result
 
 
 def test_a_late_position_is_worth_what_its_note_says():

@@ -7,9 +7,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from strategies import Watcher
 
 from carolus_env import bots, engine
-from carolus_env.bots import Agent
 from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rules, action_parts
 from carolus_env.engine.state import single
 from carolus_env.notation import region_text
@@ -238,19 +238,8 @@ def test_the_outcome_says_who_won_and_why(castles, winners, sentence):
     assert words.outcome(state, ("Ann", "Bob")).startswith(sentence)
 
 
-class Spy(Agent):
-    """Notes the generators that it is shown."""
-
-    def __init__(self):
-        self.shown: list[int] = []
-
-    def act(self, states, generators):
-        self.shown += states["generator"].tolist()
-        return np.array([engine.legal_actions(state)[0] for state in states])
-
-
 def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named():
-    spy = Spy()
+    spy = Watcher()
     session = Session.new(Rules(), [spy, spy], seed=5)
     real = set()
     while len(session.events) < 60:
@@ -258,8 +247,9 @@ def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named()
         choice = session.legal()[0].action
         assert session.hint(spy)[1:] == (choice, None, None), "it has no opinion"
         assert session.ask_agent() == choice
-    assert not real & set(spy.shown)
-    assert len(set(spy.shown)) == len(spy.shown)
+    shown = spy.shown("generator")
+    assert not real & set(shown)
+    assert len(set(shown)) == len(shown)
     cheat = bots.RandomBot()
     cheat.act = lambda states, generators: np.array([94])
     session = Session.new(Rules(), [cheat] * 2, seed=5)

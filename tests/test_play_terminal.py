@@ -91,7 +91,7 @@ def test_the_board_and_what_others_did_are_shown_when_another_decision_is_due():
             assert f"{seat} {'AB'[seat]} {name}  {first}" in said
 
 
-def test_legal_moves_are_listed_with_what_the_emperor_would_do():
+def test_legal_moves_are_listed_with_what_the_emperor_would_do_and_hints_are_among_them():
     assert answers("?") == "  d1, d2, d3, d4, d5"
     said = answers("d3", "?")
     assert "> court, " in said and "reserve: 2 red, 1 pink" in said
@@ -102,9 +102,6 @@ def test_legal_moves_are_listed_with_what_the_emperor_would_do():
     assert moving.count("E+") == 3
     assert f"  {move_text(game.state, 11)}: " in moving
     assert "court" not in moving and "reserve" not in moving
-
-
-def test_a_hint_is_a_legal_move_and_what_the_bot_expects():
     said = answers("hint")
     assert re.match(r"planner would play d[1-5]\n", said)
     assert "expected share of the win: you " in said

@@ -116,10 +116,17 @@ def test_a_record_starts_before_the_first_roll_only_and_a_forfeit_is_no_result()
         make_record(start[0], [])
 
 
-def test_dice_beyond_the_record_come_from_the_given_seed():
+def test_dice_beyond_the_record_are_of_the_given_seed_and_a_wrong_event_is_named():
     made = short_record()
     dice = [start_of(made, **given).tobytes() for given in ({"seed": 5}, {"seed": 6}, {}) * 2]
     assert dice[:3] == dice[3:] and dice[0] != dice[1]
+    made = short_record()
+    made["events"][5]["player"] ^= 1
+    with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
+        positions(made)
+    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
+    assert str(error) == "games.jsonl, line 3: no"
+    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)
 
 
 RESULT = {"reason": "castles", "winners": [0], "castles": [10, 2], "regions": 7, "rounds": 9}
@@ -372,13 +379,3 @@ def test_a_line_is_as_long_as_the_limit_and_takes_bounded_memory(tmp_path, monke
     assert lines == [1] and error is not None and error.line == 2
     assert "longer than 1,048,576 bytes" in error.reason
     assert peak < 4 * 2**20
-
-
-def test_positions_of_a_game_against_the_rules_are_refused_with_the_event():
-    made = short_record()
-    made["events"][5]["player"] ^= 1
-    with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
-        positions(made)
-    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
-    assert str(error) == "games.jsonl, line 3: no"
-    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)

@@ -183,7 +183,7 @@ def test_a_changed_record_differs_there_and_nowhere_else(record, differences):
     assert replay(record) == [Difference(*result) for result in differences]
 
 
-def test_a_difference_is_told_with_both_values():
+def test_a_difference_shows_both_values_and_nonsense_short_without_escape_codes():
     (result,) = replay(edited("events", PLACE, "state", supply=[0] * 5, weather=1))
     assert [line.strip() for line in str(result).split("\n")] == [
         f"event {PLACE}: state",
@@ -193,6 +193,14 @@ def test_a_difference_is_told_with_both_values():
     (result,) = replay(with_event(ACTION, legal=[]))
     legal = EVENTS[ACTION]["legal"]
     assert str(result) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
+    deep, escape = nested(100_000), "\x1b[2J\ud800"
+    for key, value in (
+        *(("round", value) for value in (deep, escape, ["x" * 10**6], {"a": deep})),
+        (escape, 1),
+    ):
+        (result,) = replay(edited("events", PLACE, "state", **{key: value}))
+        assert len(str(result)) < 11_000
+        assert str(result).isascii() and "\x1b" not in str(result)
 
 
 def test_positions_go_on_after_a_difference_that_can_be_played_and_end_at_an_illegal_action():
@@ -229,17 +237,6 @@ def test_what_a_record_leaves_out_is_not_compared():
     cut = {**without_event(-1), "result": None}
     for same in (with_event(PLACE, state={}), cut, edited("result", returns=whole_numbers)):
         assert replay(same) == []
-
-
-def test_nonsense_is_shown_short_and_without_escape_codes():
-    deep, escape = nested(100_000), "\x1b[2J\ud800"
-    for key, value in (
-        *(("round", value) for value in (deep, escape, ["x" * 10**6], {"a": deep})),
-        (escape, 1),
-    ):
-        (result,) = replay(edited("events", PLACE, "state", **{key: value}))
-        assert len(str(result)) < 11_000
-        assert str(result).isascii() and "\x1b" not in str(result)
 
 
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(run):

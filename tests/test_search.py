@@ -2,12 +2,12 @@
 
 import pickle
 import time
-from functools import cache
 
 import numpy as np
 import pytest
 from networks import plain_values, random_model
-from positions import BLACK, WHITE, after, paladins, play, position, region
+from positions import BLACK, WHITE, after, exact_value, paladins, play, position, region
+from strategies import every_number
 from test_bots import middle_games
 
 from carolus_env import bots, engine
@@ -24,17 +24,13 @@ from carolus_env.bots import (
 from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, Forest, tree_of
 from carolus_env.bots.search.tree import _crown, best_edge
-from carolus_env.engine import chance
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
-from carolus_env.engine.state import STATE
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules, move_action
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks.forward import Network, Weights, values
-from carolus_env.planning import heuristic
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 KINDS = [
     "mcts:sims=30",
     "mcts:sims=30,chance=explicit",
@@ -181,36 +177,9 @@ def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns,
         states, streams = states[going].copy(), streams[going].copy()
 
 
-def expectimax(game):
-    """White's part of the win when both play their best: every decision, every roll.
-
-    Crowns are the planner's choice, as inside the tree.
-    In the last round nobody plays what is rolled then, so one outcome stands for all.
-    """
-    if int(game["phase"][0]) == OVER:
-        return float(heuristic.chances(game)[0, 0])
-    if game["dice_due"][0]:
-        faces, _, probabilities = chance.chance_outcomes(int(game["dice_due"][0]))
-        if game["round"][0] == game["max_rounds"][0]:
-            faces, probabilities = faces[:1], np.ones(1)
-        after = game.repeat(len(faces))
-        chance.apply_roll(after, faces)
-        after["generator"] = 0
-        values = [value_of(one.tobytes()) for one in after]
-        return float(probabilities @ values)
-    actions = engine.legal_actions(game)
-    if game["phase"][0] == CROWN_CHOICE:
-        actions = bots.make("planner").act(game, new_streams(0, 1))
-    after = game.repeat(len(actions))
-    engine.step(after, actions, roll=False)
-    after["generator"] = 0
-    best = max if game["player"][0] == WHITE else min
-    return best(value_of(key) for key in {one.tobytes() for one in after})
-
-
-@cache
-def value_of(key):
-    return expectimax(np.frombuffer(key, STATE).copy())
+def exact_chance(game):
+    """White's part of the win when both play their best."""
+    return (exact_value(game, {}, every_roll=False)[0] + 1) / 2
 
 
 def last_hope():
@@ -238,10 +207,10 @@ def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     [choices] = searched(f"mcts:sims=100000,leaf=playout,{ways}", game)
     best, other = choices
     assert best.actions == [move_action(1)]
-    exact = expectimax(after(game, [move_action(1)]))
+    exact = exact_chance(after(game, [move_action(1)]))
     error = 3 * 0.5 * (7 / 27 * 20 / 27 / best.visits) ** 0.5
     assert exact - 0.01 - error < best.chances[0] < exact + error
-    assert other.chances[0] == pytest.approx(expectimax(after(game, [move_action(2)])), abs=0.01)
+    assert other.chances[0] == pytest.approx(exact_chance(after(game, [move_action(2)])), abs=0.01)
     assert best.visits > 100 * other.visits
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from strategies import every_number
 
 pytest.importorskip("rich")  # of the extra `train`
 
@@ -24,8 +25,6 @@ from carolus_env.learners.td import TdConfig, TdLearner, TdRun
 from carolus_env.networks.forward import Weights, values
 from carolus_env.networks.inputs import encode_all
 from carolus_env.system.compiler import entry
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def small_learner(players=2, **options):

@@ -5,6 +5,7 @@ import pickle
 import gymnasium
 import numpy as np
 import pytest
+from strategies import every_number
 from test_learner import go_on
 
 from carolus_env import engine
@@ -25,7 +26,6 @@ from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
 from carolus_env.planning.heuristic import FEATURES, features
 from carolus_env.planning.plans import best_plans
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_rules = pytest.mark.parametrize(
     "rules",
     [

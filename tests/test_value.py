@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from networks import plain_choices, positions, random_model
-from strategies import ALL_KINDS
+from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
@@ -21,7 +21,6 @@ from carolus_env.planning.plans import STOP, actions_of
 from carolus_env.system.compiler import entry
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def weights_of(players):
