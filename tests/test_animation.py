@@ -67,13 +67,6 @@ def drawn(svg):
     return shown_at(root, 0)
 
 
-def test_a_record_that_tells_of_no_game_is_refused_with_the_event():
-    broken, _, _ = played(2)
-    broken["events"][3]["action"] = 94
-    with pytest.raises(RecordError, match="event 3: game 0: "):
-        animation.animation_svg(broken)
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_each_moment_of_a_film_shows_the_board_after_a_decision_and_no_more(players):
     record, states, _ = played(players)
@@ -108,13 +101,17 @@ def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     np.testing.assert_array_equal(film, board)
 
 
-def test_a_film_runs_no_script_and_fetches_nothing():
+def test_a_film_runs_no_script_fetches_nothing_and_a_wrong_event_is_named():
     record, _, _ = played(4, decisions=30)
     film = animation.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
     tags = {element.tag.removeprefix(SVG) for element in ElementTree.fromstring(film).iter()}
     assert tags <= {"svg", "g", "path", "rect", "circle", "text", "title", "style", "animate"}
     assert not re.search(r"href|url\(|@import|\bon\w+=", film)
     assert film.count("http") == 1  # the name of SVG itself
+    broken, _, _ = played(2)
+    broken["events"][3]["action"] = 94
+    with pytest.raises(RecordError, match="event 3: game 0: "):
+        animation.animation_svg(broken)
 
 
 @pytest.mark.parametrize(("theme", "around"), [("auto", "dark"), ("light",) * 2, ("dark",) * 2])

@@ -75,7 +75,7 @@ def test_a_rollout_is_as_many_steps_with_sampled_actions(players):
     assert contents(rolled) == contents(stepped)
 
 
-def test_the_buffers_stay_and_copies_are_made_on_request():
+def test_buffers_stay_copies_are_made_on_request_and_refresh_shows_changes_by_hand():
     batch = GameBatch(SHORT, 3, seed=0, observation="uint8")
     turn = batch.turn()
     kept = batch.turn(copy=True)
@@ -85,6 +85,12 @@ def test_the_buffers_stay_and_copies_are_made_on_request():
         assert not np.shares_memory(before, copied)
     assert kept.observations.tobytes() != later.observations.tobytes()
     assert batch.step(batch.sample(), copy=True).masks is not batch.masks
+    batch = GameBatch(Rules(), 2, seed=0, observation="uint8")
+    batch.states[0] = GameBatch(Rules(), 1, seed=9).states[0]
+    engine.step(batch.states, legal_masks(batch.states).argmax(axis=1))
+    batch.refresh()
+    np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
+    np.testing.assert_array_equal(batch.observations, observe(batch.states))
 
 
 def test_an_illegal_action_changes_no_game_and_impossible_numbers_are_refused():
@@ -113,15 +119,6 @@ def test_an_illegal_action_changes_no_game_and_impossible_numbers_are_refused():
     for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
         with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
             batch.sample(weights)
-
-
-def test_refresh_shows_games_that_were_changed_by_hand():
-    batch = GameBatch(Rules(), 2, seed=0, observation="uint8")
-    batch.states[0] = GameBatch(Rules(), 1, seed=9).states[0]
-    engine.step(batch.states, legal_masks(batch.states).argmax(axis=1))
-    batch.refresh()
-    np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
-    np.testing.assert_array_equal(batch.observations, observe(batch.states))
 
 
 @pytest.mark.parametrize("dtype", [None, np.float32, np.float64])

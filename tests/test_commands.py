@@ -113,18 +113,6 @@ def test_a_bot_that_exits_is_named_and_the_command_fails(tmp_path, capsys, where
     assert "my_bot.py" in error and "SystemExit" in error
 
 
-def test_a_bot_reads_no_arguments_of_the_command(tmp_path, monkeypatch):
-    source = (
-        "import argparse\nparser = argparse.ArgumentParser()\n"
-        "parser.add_argument('--games', default='its own')\ngames = parser.parse_args().games\n"
-        "class Bot(RandomBot):\n    games = games\n"
-    )
-    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--games", "ours"])
-    made = bots.make(bot_file(tmp_path, source))
-    assert made.agent.games == "its own"
-    assert sys.argv == ["evaluate.py", "--games", "ours"]
-
-
 @pytest.mark.parametrize("way", [["carolus"], [sys.executable, "-m", "carolus_env"]])
 def test_a_bot_finds_the_modules_beside_it_wherever_the_command_runs(tmp_path, way):
     spec = bot_file(tmp_path / "mine", "import helper\nBot = helper.make()\n")
@@ -134,7 +122,9 @@ def test_a_bot_finds_the_modules_beside_it_wherever_the_command_runs(tmp_path, w
     subprocess.run(command, cwd=tmp_path, check=True, env=os.environ | {"PATH": path})
 
 
-def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
+def test_two_versions_of_a_bot_have_helpers_of_their_own_and_read_no_arguments(
+    tmp_path, monkeypatch
+):
     specs = []
     for version in ("old", "new"):
         source = "import helper\nfrom parts.more import more\n"
@@ -147,6 +137,15 @@ def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
     before = list(sys.path)
     assert [bots.make(spec).agent.says for spec in specs] == ["old+old", "new+new"]
     assert sys.path == before and "helper" not in sys.modules and "parts.more" not in sys.modules
+    source = (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--games', default='its own')\ngames = parser.parse_args().games\n"
+        "class Bot(RandomBot):\n    games = games\n"
+    )
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--games", "ours"])
+    made = bots.make(bot_file(tmp_path, source))
+    assert made.agent.games == "its own"
+    assert sys.argv == ["evaluate.py", "--games", "ours"]
 
 
 HOLD = """

@@ -335,7 +335,7 @@ def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeyp
     assert page.post_file("a", b"a" * (2**20 + 1))[0] == 413
 
 
-def test_of_too_many_games_the_one_used_longest_ago_is_dropped(monkeypatch):
+def test_of_too_many_games_the_oldest_goes_and_of_a_large_file_the_first_are_shown(monkeypatch):
     monkeypatch.setattr(api, "MAX_HELD", 2)
     held: api.Held[int] = api.Held("game")
     keys = [held.add(number) for number in (1, 2)]
@@ -344,6 +344,15 @@ def test_of_too_many_games_the_one_used_longest_ago_is_dropped(monkeypatch):
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
     with pytest.raises(RequestError, match="does not hold this game"):
         held.find(keys[1])
+    line = record_line(finished())
+    monkeypatch.setattr(library, "MAX_LINES", 3)
+    book = GameFile.from_bytes("many", line * 5)
+    assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
+    book = GameFile.from_bytes("many", line[:-2] + b',"more":1e999}\n' + line * 5)
+    assert [game.title for game in book.games] == ["line 2", "line 3"]
+    assert "line 1: the record cannot be written" in book.problems[1]
+    monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
+    assert len(GameFile.from_bytes("many", line * 5).games) == 2
 
 
 def test_a_file_is_stepped_through_and_played_on_from_any_position(page):
@@ -416,18 +425,6 @@ def test_a_record_that_breaks_the_rules_is_refused_and_names_in_others_are_data(
     assert (status, shown["agents"]) == (200, ["\ud800", NASTY])
     _, position = page.get(f"files/{book['key']}/0/3")
     assert "<img" not in position["svg"]
-
-
-def test_of_a_large_file_the_first_games_are_shown(monkeypatch):
-    line = record_line(finished())
-    monkeypatch.setattr(library, "MAX_LINES", 3)
-    book = GameFile.from_bytes("many", line * 5)
-    assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
-    book = GameFile.from_bytes("many", line[:-2] + b',"more":1e999}\n' + line * 5)
-    assert [game.title for game in book.games] == ["line 2", "line 3"]
-    assert "line 1: the record cannot be written" in book.problems[1]
-    monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
-    assert len(GameFile.from_bytes("many", line * 5).games) == 2
 
 
 def test_the_games_that_a_bot_lost_are_picked(tmp_path):

@@ -88,7 +88,7 @@ def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, of_seat):
         assert abs(surplus) < 1.5, "no more than the prior's virtual deals"
 
 
-def test_pairwise_ratings_are_those_of_choix():
+def test_ratings_of_two_and_three_at_a_table_are_those_of_choix():
     tables, _ = pairings(2, 5, 40)
     rng, elo, deals = np.random.default_rng(3), [-200, -100, 0, 0, 300], np.arange(len(tables))
     shares = play(rng, elo, tables, [0, 1], deals, ties=0.2)
@@ -98,10 +98,7 @@ def test_pairwise_ratings_are_those_of_choix():
     np.fill_diagonal(wins, 0)
     wanted = ELO * choix.ilsr_pairwise_dense(wins)
     assert rate(tables, shares, [0, 1], deals, 5).elo == pytest.approx(wanted, abs=0.01)
-
-
-def test_ratings_of_three_at_a_table_are_those_of_choix():
-    """Four kinds of table; every virtual win is a third of a third of a deal."""
+    # Four kinds of table of three; every virtual win is a third of a third of a deal.
     rng = np.random.default_rng(4)
     tables = np.array(list(itertools.permutations(range(4), 3)) * 3)
     deals = np.arange(len(tables))
@@ -348,7 +345,7 @@ def test_for_many_deals_it_is_the_normal_approximation():
     assert test.ratios(PAIRS, counts, 2) == pytest.approx([wanted], rel=0.02)
 
 
-def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
+def test_certain_results_decide_equal_ones_do_not_and_later_deals_change_nothing():
     test = SequentialTest(0, 50)
     assert test.outcome(np.ones(60), 2).verdict == sequential.STRONGER
     assert test.outcome(np.zeros(60), 2).verdict == sequential.NOT_STRONGER
@@ -356,9 +353,6 @@ def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
     for scores in ([], [1.0], [0.5], [0.0, 1.0]):
         assert test.outcome(scores, 2).verdict == sequential.UNDECIDED
     assert test.outcome(np.ones(60), 2).elo is None
-
-
-def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
     test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
     result = test.outcome(scores, 2)
     assert result.verdict == sequential.STRONGER

@@ -40,16 +40,13 @@ def test_version_and_address_are_the_same_everywhere():
     assert cited("date-released") == (None if date == "unreleased" else date)
 
 
-def test_an_older_python_is_told_which_is_needed():
+def test_an_older_python_is_refused_and_pull_requests_try_the_oldest():
     """In a clone; pip reads `requires-python`."""
     version = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])[1]
     code = f"import sys; sys.version_info = (3, {int(version) - 1}, 13); import carolus_env"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert f"ImportError: Carolus needs Python 3.{version} or newer; this is" in done.stderr
-
-
-def test_the_matrix_of_pull_requests_begins_with_the_oldest_python():
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
     pythons = re.search(r"python: \[(.*)\]", workflow)[1].replace('"', "").split(", ")
     assert PROJECT["requires-python"] == f">={pythons[0]}"

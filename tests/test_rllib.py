@@ -101,7 +101,17 @@ def test_an_illegal_action_is_an_error_and_a_game_that_is_cut_off_is_truncated()
         env.step({"player_0": 0})
 
 
-def test_what_is_impossible_is_refused():
+def test_games_start_where_options_say_and_what_is_impossible_is_refused():
+    env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.raw_env(players=3)
+    for first in range(3):
+        options = {"first_player": first}
+        env.reset(seed=8, options=options)
+        aec.reset(seed=8, options=options)
+        assert env.games.states.tobytes() == aec.games.tobytes()
+        env.reset(options=options)
+        assert env.games.states.tobytes() != aec.games.tobytes(), "the stream goes on"
+    with pytest.raises(ValueError, match="unknown option 'first'"):
+        env.reset(options={"first": 1})
     for config, text in (
         ({"player": 2}, "unknown option 'player'"),
         ({"turns": {"candidates": 3}}, "candidates must be"),
@@ -116,19 +126,6 @@ def test_what_is_impossible_is_refused():
         env.step({other: 0})
     with pytest.raises(ValueError, match="no checkpoint of RLlib with a policy 'p'"):
         rllib.RLlibAgent("nowhere", "p")
-
-
-def test_games_start_where_options_say():
-    env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.raw_env(players=3)
-    for first in range(3):
-        options = {"first_player": first}
-        env.reset(seed=8, options=options)
-        aec.reset(seed=8, options=options)
-        assert env.games.states.tobytes() == aec.games.tobytes()
-        env.reset(options=options)
-        assert env.games.states.tobytes() != aec.games.tobytes(), "the stream goes on"
-    with pytest.raises(ValueError, match="unknown option 'first'"):
-        env.reset(options={"first": 1})
 
 
 @pytest.mark.parametrize("turns", [False, True])
