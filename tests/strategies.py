@@ -108,7 +108,7 @@ def sample(states, seed, count):
 
 
 @cache
-def some_states():
+def sample_states():
     """Some states of random games of each kind, all phases among them."""
     return [
         state

@@ -287,8 +287,8 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(schedule, pairs
     for table, (meeting, seating) in zip(fixtures.tables, games_of, strict=True):
         assert table.tolist() == plan.meetings[meeting].seatings[seating].tolist()
     part = plan.fixtures(5, 20)
-    for whole, some in zip(fixtures, part, strict=True):
-        assert np.array_equal(whole[5:20], some)
+    for full, selected in zip(fixtures, part, strict=True):
+        assert np.array_equal(full[5:20], selected)
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,12 @@ def test_a_rollout_is_as_many_steps_with_sampled_actions(players):
 def test_buffers_stay_copies_are_made_on_request_and_refresh_shows_changes_by_hand():
     batch = GameBatch(SHORT, 3, seed=0, observation="uint8")
     turn = batch.turn()
-    kept = batch.turn(copy=True)
+    copies = batch.turn(copy=True)
     later = batch.step(batch.sample())
-    for before, after, copied in zip(turn, later, kept, strict=True):
+    for before, after, copied in zip(turn, later, copies, strict=True):
         assert before is after
         assert not np.shares_memory(before, copied)
-    assert kept.observations.tobytes() != later.observations.tobytes()
+    assert copies.observations.tobytes() != later.observations.tobytes()
     assert batch.step(batch.sample(), copy=True).masks is not batch.masks
     batch = GameBatch(Rules(), 2, seed=0, observation="uint8")
     batch.states[0] = GameBatch(Rules(), 1, seed=9).states[0]

@@ -425,7 +425,7 @@ AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "ppo", "search:sims=6")
 VALUED = AGENTS[2:]
 
 
-def some_games(players, count=10, **options):
+def sample_games(players, count=10, **options):
     states = strategies.history(Rules(players, **options), 3, games=6, limit=300).reshape(-1)
     states = states[~np.isin(states["phase"], (ROLL, OVER))]
     return strategies.sample(states, 3, count)
@@ -434,7 +434,7 @@ def some_games(players, count=10, **options):
 @pytest.mark.parametrize("spec", AGENTS)
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, players):
-    states = some_games(players, crown_choice="deferred" if players == 3 else "on_roll")
+    states = sample_games(players, crown_choice="deferred" if players == 3 else "on_roll")
     before, agent, n = states.tobytes(), bots.make(spec), len(states)
     given = bots.opinion(agent, states, new_streams(5, n))
     assert given.probabilities.shape == (n, ACTIONS)
@@ -464,7 +464,7 @@ def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, play
 
 @pytest.mark.parametrize("name", ["greedy", "planner"])
 def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
-    states = some_games(2)
+    states = sample_games(2)
     legal = engine.legal_masks(states)
     sure = bots.opinion(bots.make(name), states)
     given = bots.opinion(bots.make(f"{name}:errors=0.4"), states)
@@ -480,7 +480,7 @@ def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
 
 
 def test_a_searchs_opinion_is_its_visits_and_mean_values():
-    states, agent = some_games(2, count=4), bots.make("mcts:sims=40")
+    states, agent = sample_games(2, count=4), bots.make("mcts:sims=40")
     streams = new_streams(8, 4)
     given = bots.opinion(agent, states, streams)
     shown = states.copy()

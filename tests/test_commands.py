@@ -24,13 +24,13 @@ def test_every_command_is_there_and_its_help_names_it_as_the_user_did(name, caps
     assert project["scripts"] == {"carolus": "carolus_env.commands.choice:main"}
     assert command.extra in ("", *project["optional-dependencies"])
     assert choice.main(["--help"]) == 0
-    told = capsys.readouterr().out
-    assert f"  {name} " in told and command.about in told
+    output = capsys.readouterr().out
+    assert f"  {name} " in output and command.about in output
     with pytest.raises(SystemExit, match="0"):
         choice.main([name, "--help"])
-    told = capsys.readouterr().out
-    assert f"usage: carolus {name} " in told
-    assert "python train.py" not in told and "python evaluate.py" not in told
+    output = capsys.readouterr().out
+    assert f"usage: carolus {name} " in output
+    assert "python train.py" not in output and "python evaluate.py" not in output
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_t
         (["train"], 1, "tyro is missing; train needs the extra 'train'"),
     ):
         assert choice.main(words) == code
-        told = capsys.readouterr()
-        assert said in (told.err if code else told.out)
+        output = capsys.readouterr()
+        assert said in (output.err if code else output.out)
     assert choice.typed("play", "carolus train") == "carolus play"
     assert choice.typed("play", "python train.py") == "python -m carolus_env.play"
     assert choice.typed("evaluate", "python train.py") == "python evaluate.py"
@@ -75,7 +75,7 @@ def test_what_is_warmed_up_is_used_once(name):
     assert warmup.compile_one(name) > 0
 
 
-def test_what_cannot_be_warmed_up_is_told(capfd):
+def test_what_cannot_be_warmed_up_is_reported(capfd):
     assert warmup.main(["greddy", "--workers", "1"]) == 1
     said = capfd.readouterr()
     assert "compiling 2 with 1 workers" in said.out and "engine" in said.out

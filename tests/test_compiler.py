@@ -50,11 +50,11 @@ def package(tmp_path):
 def process(package, before="", after="", pass_fds=(), **environment):
     """Start a process that prints the payoffs; without a home, a cache folder of its own only."""
     away, parent = re.compile("HOME$|XDG_CACHE_HOME$|NUMBA_"), package.parent
-    kept = {name: value for name, value in os.environ.items() if not away.match(name)}
-    kept |= {"PYTHONPATH": str(parent), "TMPDIR": str(parent / "temporary")}
+    variables = {name: value for name, value in os.environ.items() if not away.match(name)}
+    variables |= {"PYTHONPATH": str(parent), "TMPDIR": str(parent / "temporary")}
     return subprocess.Popen(
         [sys.executable, "-c", before + PAYOFFS + after],
-        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        env={**variables, "PYTHONDONTWRITEBYTECODE": "1", **environment},
         cwd=parent,
         pass_fds=pass_fds,
         stdout=subprocess.PIPE,
@@ -85,24 +85,24 @@ def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
     assert list((package / "__pycache__" / "kernels").glob("*.nbc"))
 
 
-def test_a_terminal_is_told_what_is_compiled(package):
+def test_a_terminal_shows_what_is_compiled(package):
     main, side = pty.openpty()
     code = f"import sys; sys.stderr = open({side}, 'w', buffering=1)\n"
     compiling = process(package, code, pass_fds=[side])
     out, _ = compiling.communicate(timeout=300)
     os.close(side)
-    told = b""
+    output = b""
     with contextlib.suppress(OSError):  # the end of what a terminal was told
         while part := os.read(main, 65536):
-            told += part
+            output += part
     assert out == RIGHT
-    first, *rest = told.decode().replace("\r\n", "\n").splitlines()
+    first, *rest = output.decode().replace("\r\n", "\n").splitlines()
     assert first == NOTICE.strip()
     assert "_write_returns of engine.play (number 1, " in "".join(rest)
-    assert told.endswith(b"\x1b[2K"), "and nothing stays behind"
+    assert output.endswith(b"\x1b[2K"), "and nothing stays behind"
 
 
-def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
+def test_with_the_compiler_off_nothing_is_compiled_or_saved(package):
     assert run(package, NUMBA_DISABLE_JIT="1") == (RIGHT, "")
     assert not (package / "__pycache__").exists()
 
@@ -239,7 +239,7 @@ OWN = "package/__pycache__/kernels"
         ("taken", {}, None),
     ],
 )
-def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(
+def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
     tmp_path, monkeypatch, own, environment, kept_in
 ):
     folder = tmp_path / OWN

@@ -35,10 +35,10 @@ SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 
 def run(*arguments, environment=None):
     """What a process that imports Numba's CUDA says; fails when it fails."""
-    kept = {key: value for key, value in os.environ.items() if key not in SIMULATOR}
-    kept |= {"PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
+    variables = {key: value for key, value in os.environ.items() if key not in SIMULATOR}
+    variables |= {"PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
     command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

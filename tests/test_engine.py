@@ -152,9 +152,9 @@ def test_next_games_follow_from_the_generator(kind):
     assert equal(fresh, engine.next_games(games)).all()
     assert not equal(fresh, engine.new_games(kind, 5, seed=0)).any()
     start = engine.new_games(kind, 5, seed=0, roll=False)
-    kept = {"generator", "region_paladins", "order", "player", "phase", "turn", "round"}
-    kept |= {"crowns", "reserves", "supply", "dice_due"}
-    for name in set(start.dtype.names) - kept:  # nothing is left over from the game before
+    written = {"generator", "region_paladins", "order", "player", "phase", "turn", "round"}
+    written |= {"crowns", "reserves", "supply", "dice_due"}
+    for name in set(start.dtype.names) - written:  # nothing is left over from the game before
         assert (fresh[name] == start[name]).all(), name
 
 

@@ -45,15 +45,15 @@ def test_ppo_in_one_file_bootstraps_across_no_end_and_plays_legal_actions_only()
     args = names["Args"](hidden=8)
     envs = names["make"](args, 16)
     network = names["Network"](envs, args.hidden)
-    seen, masks = names["as_tensors"](*envs.reset(seed=1))
-    choice, _ = network(seen, masks)
+    obs, masks = names["as_tensors"](*envs.reset(seed=1))
+    choice, _ = network(obs, masks)
     assert (choice.probs > 0).equal(masks)
     assert choice.entropy().isfinite().all()
     for _ in range(300):
-        moves = network(seen, masks)[0].sample()
+        moves = network(obs, masks)[0].sample()
         following, _, _, _, infos = envs.step(moves.numpy())
         assert "illegal" not in infos.get("final_info", {})
-        seen, masks = names["as_tensors"](following, infos)
+        obs, masks = names["as_tensors"](following, infos)
         assert masks.any(dim=1).all(), "every step is a decision in every game"
 
 
@@ -65,8 +65,8 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
     command = [sys.executable, script, "data"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = [line.partition(":")[0] for line in done.stdout.splitlines()]
-    assert told == ["pass 1", "pass 2", "pass 3", "saved"]
+    steps = [line.partition(":")[0] for line in done.stdout.splitlines()]
+    assert steps == ["pass 1", "pass 2", "pass 3", "saved"]
     monkeypatch.chdir(tmp_path)
     result = evaluation.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
     assert result.win_rate[0] > 0.5

@@ -98,8 +98,8 @@ def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name,
         ended += int(over.sum())
         if mode is AutoresetMode.SAME_STEP:
             for row in np.flatnonzero(over):
-                seen, last = ours[-1]["final_obs"][row], other[-1]["final_obs"][row]
-                np.testing.assert_array_equal(last["observation"], seen)
+                obs, last = ours[-1]["final_obs"][row], other[-1]["final_obs"][row]
+                np.testing.assert_array_equal(last["observation"], obs)
                 assert not last["action_mask"].any()
         if mode is AutoresetMode.DISABLED and over.any():
             envs = native, single, masked
@@ -143,9 +143,9 @@ def test_an_illegal_action_forfeits(players, payoff):
 
 def test_seeds_may_be_given_one_a_row():
     envs = CarolusVectorEnv(3)
-    whole, _ = envs.reset(seed=7)
+    consecutive, _ = envs.reset(seed=7)
     listed, _ = envs.reset(seed=[9, None, 7])
-    np.testing.assert_array_equal(listed[[0, 2]], whole[[2, 0]])
+    np.testing.assert_array_equal(listed[[0, 2]], consecutive[[2, 0]])
     with pytest.raises(ValueError, match="seed must be one number or 3, got 2"):
         envs.reset(seed=[1, 2])
 
@@ -168,11 +168,11 @@ def test_views_are_given_where_copies_are_not_wanted():
     assert np.shares_memory(first, envs.step(envs.action_masks().argmax(axis=1))[0])
     envs = CarolusVectorEnv(4)
     first, infos = envs.reset(seed=1)
-    kept, actions = first.copy(), infos["action_mask"].argmax(axis=1)
+    before, actions = first.copy(), infos["action_mask"].argmax(axis=1)
     infos["action_mask"][:] = infos["_action_mask"][:] = 0
     assert envs.action_masks().any(axis=1).all()
     infos = envs.step(actions)[4]
-    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(first, before)
     assert infos["_action_mask"].all() and infos["action_mask"].any(axis=1).all()
 
 

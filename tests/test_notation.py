@@ -10,7 +10,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
-from strategies import history, some_states
+from strategies import history, sample_states
 
 from carolus_env import engine, notation
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
@@ -183,7 +183,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(st.deferred(lambda: st.sampled_from(some_states())), PIECES)
+@given(st.deferred(lambda: st.sampled_from(sample_states())), PIECES)
 def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
     try:
         actions = read_moves(state, text)
@@ -203,19 +203,19 @@ def test_a_games_text_is_read_back_event_by_event(rules, seed):
     assert events == record["events"]
 
 
-def test_each_turn_is_told_with_its_first_event_its_round_and_seat():
+def test_each_turn_is_listed_with_its_first_event_its_round_and_seat():
     record = record_of(Rules(3), seed=5)
-    told, states = (
+    turns, states = (
         list(notation.turn_texts(start_of(record), record["events"])),
         replay_positions(record),
     )
-    for each in told:
+    for each in turns:
         at, event = each.event, record["events"][each.event]
         assert each.seat == event["player"]
         assert notation.event_text(states[at], event, states[at + 1]) in each.text
-    assert (told[0].event, told[0].round) == (0, 0)
-    assert told[0].text.startswith(roll_text(record["events"][0]["roll"]))
-    assert told[-1].round == max(each.round for each in told) > 1
+    assert (turns[0].event, turns[0].round) == (0, 0)
+    assert turns[0].text.startswith(roll_text(record["events"][0]["roll"]))
+    assert turns[-1].round == max(each.round for each in turns) > 1
 
 
 def test_a_turn_has_one_text_and_what_is_alike_is_counted():

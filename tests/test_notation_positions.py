@@ -5,7 +5,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import LINE, paladins, position
-from strategies import history, sample, some_states
+from strategies import history, sample, sample_states
 
 from carolus_env.notation.positions import from_text, to_line
 from carolus_env.records.validity import PositionError
@@ -32,7 +32,7 @@ def test_a_line_is_written_as_it_was_read_and_may_leave_out_the_generator():
     assert bare_game.tobytes() == from_text(LINE).tobytes()
 
 
-def test_what_decides_the_game_is_kept():
+def test_what_decides_the_game_is_written():
     """The order of equal discs, who holds a clan of equal courts."""
     last = {"discs": [5, 5], "order": [1, 0], "round": 5, "spent": [1, 2, 3, 4]}
     courts = [paladins(red=2), paladins(red=2, blue=1)]
@@ -89,7 +89,7 @@ def test_no_position_at_all_is_refused(text):
 PIECES = st.text(max_size=5) | st.text("0123456789-+|:;/=rpbygABC \n", max_size=5)
 
 
-@given(st.deferred(lambda: st.sampled_from(some_states())), st.data())
+@given(st.deferred(lambda: st.sampled_from(sample_states())), st.data())
 def test_a_changed_text_is_a_possible_position_or_refused(state, data):
     text = to_line(state)
     for _ in range(data.draw(st.integers(1, 3))):

@@ -83,8 +83,8 @@ def plain_reading(given, viewer):
 
 
 def assert_reads(states, row, viewer):
-    seen = observe(states[row : row + 1], [viewer])[0]
-    blocks = observation.unpack(seen, int(states["players"][0]))
+    obs = observe(states[row : row + 1], [viewer])[0]
+    blocks = observation.unpack(obs, int(states["players"][0]))
     wanted = plain_reading(position.to_dict(states[row]), viewer)
     assert list(blocks) == list(wanted)
     for name, block in blocks.items():
@@ -107,14 +107,14 @@ def test_strength_is_counted_up_to_what_a_byte_holds():
     states = set_up(heap, courts=[[1] * 5], paladins_per_clan=200)
     for viewer in (0, 1):
         assert_reads(states, 0, viewer)
-        seen = observation.unpack(observe(states, [viewer])[0], 2)
-        assert seen["region_strength"][:, 0].tolist() == [[255, 0], [0, 255]][viewer]
+        obs = observation.unpack(observe(states, [viewer])[0], 2)
+        assert obs["region_strength"][:, 0].tolist() == [[255, 0], [0, 255]][viewer]
 
 
 @pytest.mark.parametrize("paladins", [40, 200])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @every_number
-def test_rows_are_written_whole_and_nothing_outside_them(players, dtype, paladins):
+def test_rows_are_written_in_full_and_nothing_outside_them(players, dtype, paladins):
     for state in positions(Rules(players, paladins_per_clan=paladins), games=1)[:40]:
         game = state.reshape(1)
         for before in (77, 88):
@@ -188,8 +188,8 @@ def test_no_entry_ever_exceeds_its_high(players, paladins, crown_choice, choose)
             actions = choose(engine.legal_masks(states, rows=rows))
         engine.step(states, actions, rows=rows)
         for viewer in range(players):
-            seen = observe(states, np.full(8, viewer))
-            np.maximum(most, seen.max(axis=0), out=most)
+            obs = observe(states, np.full(8, viewer))
+            np.maximum(most, obs.max(axis=0), out=most)
     assert (most <= highs(players)).all()
     if paladins == 3:
         assert states["round"].max() == 150

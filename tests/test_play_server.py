@@ -69,11 +69,11 @@ def test_a_game_is_played_to_its_end_and_saved(page):
     assert headers["content-disposition"] == 'attachment; filename="carolus.jsonl"'
     assert replay(game["record"]) == []
     assert json.loads(content) == game["record"]
-    _, whole = page.get(f"games/{game['key']}")
+    _, full = page.get(f"games/{game['key']}")
     _, rest = page.get(f"games/{game['key']}?since=5")
-    assert [line["event"] for line in whole["log"]] == list(range(game["at"]))
-    assert rest["log"] == whole["log"][5:], "the log goes on where the page has it"
-    assert whole["log"][0]["text"].startswith("rolls ")
+    assert [line["event"] for line in full["log"]] == list(range(game["at"]))
+    assert rest["log"] == full["log"][5:], "the log goes on where the page has it"
+    assert full["log"][0]["text"].startswith("rolls ")
 
 
 def test_a_game_and_its_position_say_how_regions_stand_and_what_paladins_would_do(page):
@@ -93,8 +93,8 @@ def test_a_game_and_its_position_say_how_regions_stand_and_what_paladins_would_d
         assert " for Anna, " in decision["powers"]
     status, shown = page.post("positions", {"text": game["line"]})
     assert (status, shown["line"], shown["decides"]) == (200, game["line"], True)
-    for region, told in zip(game["regions"], shown["regions"], strict=True):
-        assert region | {"powers": ANY, "result": ANY} == told
+    for region, region_shown in zip(game["regions"], shown["regions"], strict=True):
+        assert region | {"powers": ANY, "result": ANY} == region_shown
     status, hint = page.post("positions/hint", {"text": game["line"], "agent": "greedy"})
     assert (status, hint["agent"]) == (200, "greedy")
     moving = persons_turn(page, "move")

@@ -78,10 +78,10 @@ def test_impossible_seats_and_seeds_are_refused(change, named):
 
 @pytest.mark.parametrize("spec", ["random", "mcts:sims=20", "planner"])
 def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec):
-    whole = play_on(fresh(spec, "greedy", max_rounds=3))
-    events = len(whole.events)
+    full = play_on(fresh(spec, "greedy", max_rounds=3))
+    events = len(full.events)
     for cut in range(5, events, 7):  # in mid-turn too, where the agent has planned all of it
-        assert play_on(taken_up(whole, cut)).events == whole.events, cut
+        assert play_on(taken_up(full, cut)).events == full.events, cut
 
 
 def test_other_decisions_are_not_undone():
@@ -135,7 +135,7 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_actions_steps_and_regions_are_told_as_what_then_happens(players):
+def test_actions_steps_and_regions_are_described_as_what_then_happens(players):
     session = fresh(*["greedy"] * players, seed=players)
     teams, said, first = session.team_names(), set[str](), dict[str, str]()
     while not session.over:

@@ -53,7 +53,7 @@ def answers(*lines, session=None):
 
 
 @pytest.mark.parametrize(("people", "players"), [(1, 2), (2, 3), (4, 4)])
-def test_a_whole_game_is_played_by_typing(people, players):
+def test_a_full_game_is_played_by_typing(people, players):
     session = a_session(people, players, seed=5)
 
     def middle_moves():
@@ -84,9 +84,9 @@ def test_the_board_and_what_others_did_are_shown_when_another_decision_is_due():
     assert said.count("discs in playing order") == 2  # for the disc, and for the first paladin
     assert answers("d3", "board").count("discs in playing order") == 1
     game, said = typed("d3")
-    told = game_text(start_of(game.record()), game.record()["events"])
+    listing = game_text(start_of(game.record()), game.record()["events"])
     for seat, name in enumerate(("you", "greedy")):
-        for text in re.findall(rf"^  {seat} [AB]  (.*)$", told, re.MULTILINE):
+        for text in re.findall(rf"^  {seat} [AB]  (.*)$", listing, re.MULTILINE):
             first = text.split(",")[0]
             assert f"{seat} {'AB'[seat]} {name}  {first}" in said
 

@@ -215,8 +215,8 @@ def plain_loss(weights, rollout, decisions, loss, odds):
         policy = softmax(logits)
         ratio = np.exp(np.log(policy[choice]) - rollout.log_probs[d])
         advantage = (rollout.advantages[d] - loss.mean) * loss.scale
-        kept = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
-        total -= min(ratio * advantage, kept * advantage)
+        clipped = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
+        total -= min(ratio * advantage, clipped * advantage)
         total += loss.entropy * (policy @ np.log(policy))
     return total * loss.share
 

@@ -113,15 +113,15 @@ def test_ratings_of_two_and_three_at_a_table_are_those_of_choix():
 
 
 @pytest.fixture(scope="module")
-def some() -> tuple[Any, Any, Any, Any]:
+def rated() -> tuple[Any, Any, Any, Any]:
     """Tables, shares and deals of 300 games of four agents, and their ratings."""
     tables, deals = pairings(2, 4, 25)
     shares = play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals)
     return tables, shares, deals, rate(tables, shares, [0, 1], deals, 4)
 
 
-def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_alone(some):
-    tables, shares, deals, ratings = some
+def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_alone(rated):
+    tables, shares, deals, ratings = rated
     new = np.array([2, 0, 3, 1])
     renamed = rate(new[tables], shares, [0, 1], deals, 4)
     assert renamed.elo[new] == pytest.approx(ratings.elo, abs=1e-6)
@@ -136,8 +136,8 @@ def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_al
     assert np.array_equal(ratings.elo, other.elo)
 
 
-def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(some):
-    tables, shares, deals, ratings = some
+def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(rated):
+    tables, shares, deals, ratings = rated
     twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
     same_luck = rate(*twice, np.tile(deals, 2), 4)
     assert same_luck.elo == pytest.approx(ratings.elo, abs=1e-6)
@@ -148,8 +148,8 @@ def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_n
     assert narrower == pytest.approx(np.full(4, 0.5**0.5), abs=0.12)
 
 
-def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(some):
-    tables, shares, deals, free = some
+def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(rated):
+    tables, shares, deals, free = rated
     assert free.elo.mean() == pytest.approx(0, abs=1e-9)
     held = rate(tables, shares, [0, 1], deals, 4, anchor=2)
     assert held.of(2) == {"elo": 0, "low": 0, "high": 0}
@@ -304,23 +304,23 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, el
     scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
     shares = (seen / seen.sum())[0]
     fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
-    kept = shares > 0
+    positive = shares > 0
 
     def off(p: Any) -> float:
-        mean = p @ scores[kept]
-        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[kept] - mean), 0)))
+        mean = p @ scores[positive]
+        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[positive] - mean), 0)))
 
     def loss(p: Any) -> float:
-        return -float(shares[kept] @ np.log(p))
+        return -float(shares[positive] @ np.log(p))
 
-    assert fitted[kept].sum() == pytest.approx(1)
-    assert off(fitted[kept]) == pytest.approx(0, abs=1e-9)
-    start = np.full(kept.sum(), 1 / kept.sum())
+    assert fitted[positive].sum() == pytest.approx(1)
+    assert off(fitted[positive]) == pytest.approx(0, abs=1e-9)
+    start = np.full(positive.sum(), 1 / positive.sum())
     given = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-14}}
     given["constraints"] = [{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)]
     best = optimize.minimize(loss, start, bounds=[(1e-12, 1)] * len(start), **given)
     assert best.success
-    assert loss(fitted[kept]) <= best.fun + 1e-6
+    assert loss(fitted[positive]) <= best.fun + 1e-6
 
 
 def test_a_path_is_the_same_in_any_chunks_and_the_opposite_for_the_other_agent(monkeypatch):
@@ -329,9 +329,9 @@ def test_a_path_is_the_same_in_any_chunks_and_the_opposite_for_the_other_agent(m
     assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
     test, scores = SequentialTest(), drawn(4, 100)
-    whole = test.path(scores, 2)
+    full = test.path(scores, 2)
     monkeypatch.setattr(sequential, "_CHUNK", 7)
-    assert test.path(scores, 2) == pytest.approx(whole, abs=1e-7)
+    assert test.path(scores, 2) == pytest.approx(full, abs=1e-7)
 
 
 def test_for_many_deals_it_is_the_normal_approximation():
@@ -419,10 +419,10 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
 
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
-    whole = played(plan, tmp_path / "whole")
-    rule, games = whole.standing(), game_lines(tmp_path / "whole")
-    assert rule is not None and rule["reached"] and whole.complete
-    deals = whole.games // plan.games_per_deal
+    full = played(plan, tmp_path / "whole")
+    rule, games = full.standing(), game_lines(tmp_path / "whole")
+    assert rule is not None and rule["reached"] and full.complete
+    deals = full.games // plan.games_per_deal
     assert 40 < rule["deals"] <= deals < 400
     assert deals in list(plan.checkpoints()), "it is asked after certain deals only"
     before = [look for look in plan.checkpoints() if look < deals][-1]

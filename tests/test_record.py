@@ -282,15 +282,15 @@ def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path
     for cut in [*range(1, len(content), 997), *[end + d for end in ends for d in (-2, -1, 0, 1)]]:
         path.write_bytes(content[:cut])
         lines, error = read(path)
-        whole = sum(end - 1 <= cut for end in ends)  # the end of the line may be missing
-        assert lines == list(range(1, whole + 1))
+        complete = sum(end - 1 <= cut for end in ends)  # the end of the line may be missing
+        assert lines == list(range(1, complete + 1))
         if cut in ends or cut + 1 in ends or cut > len(content):
             assert error is None
         else:
             assert error is not None
-            assert (error.path, error.line) == (str(path), whole + 1)
+            assert (error.path, error.line) == (str(path), complete + 1)
             assert "may be cut short" in error.reason
-            assert str(error) == f"{path}, line {whole + 1}: {error.reason}"
+            assert str(error) == f"{path}, line {complete + 1}: {error.reason}"
 
 
 def test_gzip_cut_short_gives_every_complete_line_wherever_it_was_cut(tmp_path):
@@ -308,7 +308,7 @@ def test_gzip_cut_short_gives_every_complete_line_wherever_it_was_cut(tmp_path):
     assert result == {0, 1, 2, 3}
 
 
-def test_damage_within_gzip_data_is_told(tmp_path):
+def test_damage_within_gzip_data_is_reported(tmp_path):
     content, path = b"".join(games(6)), tmp_path / "a.gz"
     zipped = bytearray(gzip.compress(content))
     wrong_sum = zipped[:-5] + bytes([zipped[-5] ^ 1]) + zipped[-4:]
@@ -350,12 +350,12 @@ def test_a_line_that_is_no_record_is_refused_after_the_games_before_it(tmp_path,
 def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path):
     made, path = short_record(), tmp_path / "a.jsonl"
     for key in ("format", "rules", "setup", "events", "result"):
-        whole = json.dumps({**made, key: None})
+        template = json.dumps({**made, key: None})
         for depth in [*range(850, 1000, 3), 100_000]:
             deep = "[" * depth + "]" * depth
             if key == "rules":
                 deep = '{"partners":' + deep + "}"
-            path.write_text(whole.replace(f'"{key}": null', f'"{key}": {deep}', 1))
+            path.write_text(template.replace(f'"{key}": null', f'"{key}": {deep}', 1))
             assert read(path)[1] is not None
 
 

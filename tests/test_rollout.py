@@ -55,15 +55,15 @@ def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players
     value = value_function("planner", players)
     for stratified in (False, True):
         alone = Sampler("random", 5, value, stratified=stratified)
-        whole = alone.play(starts, numbers, places)
+        full = alone.play(starts, numbers, places)
         threads = Sampler("random", 5, value, stratified=stratified, threads=3)
         shared = threads.play(starts, numbers, places)
-        assert (shared.shares == whole.shares).all()
-        assert shared.decisions == whole.decisions
+        assert (shared.shares == full.shares).all()
+        assert shared.decisions == full.decisions
     plain = Sampler("random", 5, value, stratified=False)
-    whole = plain.play(starts, numbers, places)
+    full = plain.play(starts, numbers, places)
     part = plain.play(starts[3:6], numbers[3:6], places[:3])
-    assert (part.shares == whole.shares[3:6]).all()
+    assert (part.shares == full.shares[3:6]).all()
 
 
 def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them():

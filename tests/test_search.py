@@ -42,7 +42,7 @@ KINDS = [
 every_kind = pytest.mark.parametrize("spec", KINDS)
 
 
-def some_games(players=2, step=9, **rules):
+def sample_games(players=2, step=9, **rules):
     return middle_games(Rules(players, **rules), 25)[::step].copy()
 
 
@@ -63,7 +63,7 @@ def same(found, other):
 @every_number
 @every_kind
 def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, players):
-    states = some_games(players)
+    states = sample_games(players)
     for state, choices in zip(states, searched(spec, states), strict=True):
         legal = engine.legal_actions(state).tolist()
         firsts = [choice.actions[0] for choice in choices]
@@ -83,7 +83,7 @@ def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, pl
 
 @every_kind
 def test_a_search_depends_on_its_streams_and_not_on_the_dice_to_come(spec):
-    states = some_games()
+    states = sample_games()
     other = states.copy()
     other["generator"] = new_streams(5, len(states))
     bot = bots.make(spec)
@@ -95,7 +95,7 @@ def test_a_search_depends_on_its_streams_and_not_on_the_dice_to_come(spec):
 
 
 def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it_found():
-    games = some_games()
+    games = sample_games()
     games = games[games["phase"] == PLACE]
     bot, streams, players = bots.make("mcts:sims=50"), new_streams(3, len(games)), games["player"]
     wanted = [list(c[0].actions) for c in bot.consider(games, streams.copy())]
@@ -112,7 +112,7 @@ def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it
         rows = rows[games["player"][rows] == players[rows]]
     assert played == wanted
     assert done < bot.simulations <= 2 * done
-    game = some_games(step=1)
+    game = sample_games(step=1)
     game = game[(game["phase"] == PLACE) & (game["placements_left"] > 1)][:1]
     bot, stream = bots.make("mcts:sims=20"), new_streams(1, 1)
     planned = int(bot.act(game, stream)[0])
@@ -125,7 +125,7 @@ def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it
 
 @pytest.mark.parametrize("spec", ["mcts:sims=200", "search:sims=200", "mcts:sims=50,width=1"])
 def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
-    bot, streams, states = bots.make(spec), new_streams(4, 1), some_games()
+    bot, streams, states = bots.make(spec), new_streams(4, 1), sample_games()
     narrow = "width" in spec  # leaves nothing to search in a turn
     asked = saved = 0
     for game in (states[states["phase"] == PLACE] if narrow else states).reshape(-1, 1):
@@ -139,7 +139,7 @@ def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
 
 @pytest.mark.parametrize("options", [{}, {"leaf": "playout"}], ids=str)
 def test_what_a_search_saves_changes_nothing_of_the_next_one(options):
-    games, bot = some_games(), MctsBot(MctsOptions(sims=100, **options))
+    games, bot = sample_games(), MctsBot(MctsOptions(sims=100, **options))
     streams = new_streams(4, len(games))
     acted, considered = streams.copy(), streams.copy()
     bot.act(games, acted)
@@ -150,7 +150,7 @@ def test_what_a_search_saves_changes_nothing_of_the_next_one(options):
 
 
 def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
-    bot, states = MctsBot(MctsOptions(sims=1, seconds=0.2)), some_games()
+    bot, states = MctsBot(MctsOptions(sims=1, seconds=0.2)), sample_games()
     bot.consider(states[:1], new_streams(1, 1))  # compiles, perhaps
     bot.simulations, start = 0, time.perf_counter()
     bot.consider(states[:2], new_streams(1, 2))

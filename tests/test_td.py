@@ -109,8 +109,8 @@ def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players,
                 logs = scores - np.log(np.exp(scores).sum())
                 roles = (history.first_team[t] + np.arange(teams)) % teams
                 expected -= target[roles] @ logs
-            kept = trace if history.followed[t] else 0.0
-            target = kept * target + (1 - kept) * history.values[t, :teams]
+            decay = trace if history.followed[t] else 0.0
+            target = decay * target + (1 - decay) * history.values[t, :teams]
         explored += count - history.followed[:count].sum()
         assert _learn(memory, count, trace, np.float32(0)) == pytest.approx(expected, rel=1e-4)
     assert explored > 5

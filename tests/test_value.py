@@ -122,12 +122,12 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
     weights = weights_of(rules.players)
     bot = bot_of(rules, candidates=3)
     chosen = bot.act(states, new_streams(1, len(states)))
-    told = bots.opinion(bot, states)
+    opinion = bots.opinion(bot, states)
     for row, state in enumerate(states):
         disc, value = look_ahead(state, weights, 3)
         assert chosen[row] == disc
-        assert told.probabilities[row, disc] == 1
-        np.testing.assert_allclose(told.values[row], value, atol=1e-6)
+        assert opinion.probabilities[row, disc] == 1
+        np.testing.assert_allclose(opinion.values[row], value, atol=1e-6)
 
 
 @every_number
