@@ -11,8 +11,9 @@ import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine import chance
-from carolus_env.engine.rules import Rules, move_action
+from carolus_env.engine.rules import CROWN_CHOICE, Rules, move_action
 from carolus_env.engine.state import from_bytes
+from carolus_env.engine.streams import new_streams
 from carolus_env.records.position import from_dict, to_dict
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
@@ -118,10 +119,11 @@ def after(game, actions):
     return game
 
 
-def exact_value(game, known, every_roll=True):
+def exact_value(game, known, every_roll=True, crowns=None):
     """The payoffs of two players' best play of a game, by the engine's explicit chance alone.
 
-    In the last round nobody plays what is rolled then, so one outcome may stand for all.
+    In the last round nobody plays what is rolled then, so one outcome may stand for all. The bot
+    ``crowns`` chooses what crowns become, as inside the tree of a search.
     """
     key = game.tobytes()
     if key in known:
@@ -138,14 +140,15 @@ def exact_value(game, known, every_roll=True):
             chance.apply_roll(after, rolled)
             data = after.tobytes()
             likelihood[data] = likelihood.get(data, 0.0) + probability
-        values = [exact_value(from_bytes(data), known, every_roll) for data in likelihood]
+        values = [exact_value(from_bytes(data), known, every_roll, crowns) for data in likelihood]
         result = np.dot([*likelihood.values()], values)
     else:
         player, result = int(game["player"][0]), np.full(2, -2.0)
-        for action in engine.legal_actions(game):
+        asked = crowns is not None and game["phase"][0] == CROWN_CHOICE
+        for action in crowns.act(game, new_streams(0, 1)) if asked else engine.legal_actions(game):
             after = game.copy()
             engine.step(after, np.array([action]), roll=False)
-            value = exact_value(after, known, every_roll)
+            value = exact_value(after, known, every_roll, crowns)
             result = max(result, value, key=lambda payoffs: payoffs[player])
     known[key] = result
     return result

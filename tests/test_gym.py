@@ -141,13 +141,24 @@ def test_an_illegal_action_forfeits(players, payoff):
         strict.step(illegal)
 
 
-def test_seeds_may_be_given_one_a_row():
+def test_seeds_may_be_given_one_a_row_and_without_one_options_continue_the_generators():
     envs = CarolusVectorEnv(3)
     consecutive, _ = envs.reset(seed=7)
     listed, _ = envs.reset(seed=[9, None, 7])
     np.testing.assert_array_equal(listed[[0, 2]], consecutive[[2, 0]])
     with pytest.raises(ValueError, match="seed must be one number or 3, got 2"):
         envs.reset(seed=[1, 2])
+
+    def dice() -> list[int]:
+        env, result = CarolusVectorEnv(3), []
+        env.reset(seed=9)
+        for _ in range(3):
+            env.reset(options={"first_player": 0})
+            result += env.games.states["generator"].tolist()
+        return result
+
+    first = dice()
+    assert dice() == first and len(set(first)) == 9
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
@@ -238,19 +249,6 @@ def test_a_seed_replaces_the_positions_generator_and_a_set_up_is_that_of_the_opt
     env.reset(seed=5, options={"territories": CLANS, "first_player": 1})
     start = engine.new_games(ce.Rules(), seed=5, territories=CLANS, first_player=1)
     assert games_of(env).states.tobytes() == start.tobytes()
-
-
-def test_without_a_seed_options_continue_the_games_generators():
-    def dice() -> list[int]:
-        env, result = CarolusVectorEnv(3), []
-        env.reset(seed=9)
-        for _ in range(3):
-            env.reset(options={"first_player": 0})
-            result += env.games.states["generator"].tolist()
-        return result
-
-    first = dice()
-    assert dice() == first and len(set(first)) == 9
 
 
 def test_a_vector_takes_a_start_for_all_games_one_each_or_one_for_masked_rows():

@@ -178,8 +178,8 @@ def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns,
 
 
 def exact_chance(game):
-    """White's part of the win when both play their best."""
-    return (exact_value(game, {}, every_roll=False)[0] + 1) / 2
+    """White's part of the win when both play their best, and crowns are the planner's choice."""
+    return (exact_value(game, {}, every_roll=False, crowns=bots.make("planner"))[0] + 1) / 2
 
 
 def last_hope():
