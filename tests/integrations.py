@@ -332,7 +332,7 @@ def install(folder: Path, wheel: Path, requires: str) -> Path:
     python = str(folder / "bin" / "python")
     tool = ["uv", "pip", "install", "--python", python]
     if not find_spec("uv"):
-        tool = ["pip", "--python", python, "install"]
+        tool = ["pip", "--python", python, "install", "--no-compile"]
     # With exactly this torch, a folder of wheels (PIP_FIND_LINKS) can offer a CPU build.
     words = ["--constraint", str(ROOT / "constraints.txt"), str(wheel), *requires.split()]
     env = {**os.environ, "UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS", "")}

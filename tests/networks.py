@@ -43,16 +43,16 @@ def positions(rules: Rules, seed: int = 5, most: int = 400) -> States:
 @cache
 def _good_positions(players: int) -> States:
     states, streams = engine.new_games(Rules(players), 60, seed=2), new_streams(2, 60)
-    planner, kept = bots.make("planner"), []
+    planner, saved = bots.make("planner"), []
     for step in range(400):
         going = ~engine.is_over(states)
         if not going.any():
             break
         states, streams = states[going].copy(), streams[going].copy()
         if step % 11 == 5:
-            kept.append(states[step % 7 :: 9].copy())
+            saved.append(states[step % 7 :: 9].copy())
         engine.step(states, planner.act(states, streams))
-    return np.concatenate(kept)
+    return np.concatenate(saved)
 
 
 def good_positions(players: int) -> States:

@@ -21,7 +21,7 @@ from carolus_env.engine.state import STATE
 CAPABILITY = (8, 0)  # compiled for; newer GPUs take the code too
 
 
-def whole_games(states, streams, territories, masks, seen, payoffs, decisions):
+def full_games(states, streams, territories, masks, observations, payoffs, decisions):
     """Game ``g`` in thread ``g``, from the set-up to the end.
 
     Leaves the mask of the last decision, what seat 0 sees at the end, the payoffs, and the number
@@ -43,7 +43,7 @@ def whole_games(states, streams, territories, masks, seen, payoffs, decisions):
         turns.play(s, action)
         turns.roll_on(s)
         decisions[g] += 1
-    observation.write_observation(s, 0, seen, g)
+    observation.write_observation(s, 0, observations, g)
     turns.write_returns(s, payoffs, g)
 
 
@@ -62,7 +62,7 @@ def play(start: str, end: str) -> None:
         "decisions": np.zeros(n, np.int64),
     }
     threads = 32
-    cuda.jit(whole_games)[-(-n // threads), threads](*result.values())
+    cuda.jit(full_games)[-(-n // threads), threads](*result.values())
     np.savez(end, **result)
 
 
@@ -74,7 +74,7 @@ def ptx() -> str:
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
     one = [numba.from_dtype(STATE)[::1], numba.uint64[::1]]
     two = [dtype[:, ::1] for dtype in (numba.int64, numba.int8, numba.uint8, numba.float64)]
-    code, _ = cuda.compile_ptx(whole_games, (*one, *two, numba.int64[::1]), cc=CAPABILITY)
+    code, _ = cuda.compile_ptx(full_games, (*one, *two, numba.int64[::1]), cc=CAPABILITY)
     return code
 
 

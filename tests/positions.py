@@ -11,7 +11,9 @@ import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine import chance
-from carolus_env.engine.rules import Rules, move_action
+from carolus_env.engine.rules import CROWN_CHOICE, Rules, move_action
+from carolus_env.engine.state import from_bytes
+from carolus_env.engine.streams import new_streams
 from carolus_env.records.position import from_dict, to_dict
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
@@ -115,6 +117,41 @@ def after(game, actions):
     game = game.reshape(1).copy()
     play(game, *actions)
     return game
+
+
+def exact_value(game, known, every_roll=True, crowns=None):
+    """The payoffs of two players' best play of a game, by the engine's explicit chance alone.
+
+    In the last round nobody plays what is rolled then, so one outcome may stand for all. The bot
+    ``crowns`` chooses what crowns become, as inside the tree of a search.
+    """
+    key = game.tobytes()
+    if key in known:
+        return known[key]
+    if engine.is_over(game)[0]:
+        result = engine.returns(game)[0]
+    elif chance.roll_due(game)[0]:
+        faces, _, chances = chance.chance_outcomes(game["dice_due"][0])
+        if game["round"][0] == game["max_rounds"][0] and not every_roll:
+            faces, chances = faces[:1], [1.0]
+        likelihood = {}
+        for rolled, probability in zip(faces, chances, strict=True):
+            after = game.copy()
+            chance.apply_roll(after, rolled)
+            data = after.tobytes()
+            likelihood[data] = likelihood.get(data, 0.0) + probability
+        values = [exact_value(from_bytes(data), known, every_roll, crowns) for data in likelihood]
+        result = np.dot([*likelihood.values()], values)
+    else:
+        player, result = int(game["player"][0]), np.full(2, -2.0)
+        asked = crowns is not None and game["phase"][0] == CROWN_CHOICE
+        for action in crowns.act(game, new_streams(0, 1)) if asked else engine.legal_actions(game):
+            after = game.copy()
+            engine.step(after, np.array([action]), roll=False)
+            value = exact_value(after, known, every_roll, crowns)
+            result = max(result, value, key=lambda payoffs: payoffs[player])
+    known[key] = result
+    return result
 
 
 def roll(game, *faces):

@@ -3,8 +3,8 @@
 Written from the rulebook and docs/rules.md only, in the standard library only. The fast engine is
 compared against it, so nothing here is clever: every small function is one phrase of the rules.
 
-``ReferenceGame`` plays a game from given chance results. ``legal_from_state`` is a second reader,
-which derives the legal actions from a game record's ``state`` object alone.
+``ReferenceGame`` plays a game from given chance results. ``legal_from_state`` derives the legal
+actions from a game record's ``state`` object alone.
 """
 
 from dataclasses import dataclass
@@ -50,12 +50,9 @@ class ReferenceGame:
         self.deferred: bool = rules["crown_choice"] == "deferred"
         self.max_rounds: int | None = rules["max_rounds"]
         self.reserve_size, self.dice, self.castles_to_win = SIZES[self.players]
+        self.rules = rules
         self.team = [team_of(player, rules) for player in range(self.players)]
         self.teams = range(max(self.team) + 1)
-        if sorted(territories) != [clan for clan in CLANS for _ in range(3)]:
-            raise ValueError("the territories need 3 paladins of each clan")
-        if first_player not in range(self.players):
-            raise ValueError("there is no such first player")
 
         # The circle, clockwise from the region where the Emperor stands: circle[0] is his.
         self.circle = [
@@ -71,7 +68,7 @@ class ReferenceGame:
         self.discs_played = [0] * self.players
         self.placements_left = 0
         self.round = 0  # rounds begun
-        self.final: dict | None = None
+        self.result: dict | None = None  # as a record has it
 
         # The order of the present rolls, discs or action turns, and how many of them are done.
         self.order = [(first_player + i) % self.players for i in range(self.players)]
@@ -84,36 +81,12 @@ class ReferenceGame:
 
     # ------------------------------------------------------------------ what a driver asks
 
-    @property
-    def waiting(self) -> str | None:
-        """What the game needs next: "roll", "action", or None when it is over."""
-        return {"roll": "roll", "over": None}.get(self.phase, "action")
-
     def legal(self) -> list[int]:
         """The legal actions, ascending; none while dice are due and after the end."""
-        if self.phase == "disc":
-            return [FIRST_DISC + disc - 1 for disc in self._discs_allowed()]
-        if self.phase == "crown":
-            return [FIRST_CROWN + clan for clan in CLANS if self._can_be_taken(clan)]
-        if self.phase == "place":
-            actions = []
-            for clan in CLANS:
-                if self.reserves[self.player][clan] > 0:
-                    court = FIRST_PLACE + PLACES_PER_CLAN * clan
-                    actions.append(court)
-                    actions.extend(court + 1 + region for region in range(len(self.circle)))
-            return actions
-        if self.phase == "move":
-            # No more steps than the own disc; steps past a full circle are allowed too.
-            return [FIRST_MOVE + n - 1 for n in range(1, self.discs_played[self.player] + 1)]
-        return []
+        return legal_from_state(self.state(), self.rules)
 
     def roll(self, faces: list[int]) -> None:
         """The dice that are due show these faces (clans 0-4, 5 for a crown)."""
-        if self.phase != "roll" or len(faces) != self.dice_due:
-            raise ValueError(f"{len(faces)} dice rolled, {self.dice_due} are due")
-        if any(face not in range(6) for face in faces):
-            raise ValueError("a die has the faces 0 to 5")
         self.dice_due = 0
         for face in faces:
             if face != CROWN and self._can_be_taken(face):
@@ -127,8 +100,6 @@ class ReferenceGame:
 
     def play(self, action: int) -> None:
         """The player to move takes this legal action."""
-        if action not in self.legal():
-            raise ValueError(f"action {action} is not legal now ({self.phase})")
         if self.phase == "disc":
             self._play_disc(action - FIRST_DISC + 1)
         elif self.phase == "crown":
@@ -169,10 +140,6 @@ class ReferenceGame:
             "castles": [self._castles_in_play(team) for team in self.teams],
             "placements_left": self.placements_left,
         }
-
-    def result(self) -> dict | None:
-        """The record's `result` object, or None while the game goes on."""
-        return self.final
 
     # ------------------------------------------------------------------ dice, crowns, supply
 
@@ -239,11 +206,6 @@ class ReferenceGame:
     def _ask_for_disc(self) -> None:
         self.player = self.order[self.done]
         self.phase = "disc"
-
-    def _discs_allowed(self) -> list[int]:
-        """Discs in hand whose number nobody played this round; failing that, every one."""
-        hand = self.discs_in_hand[self.player]
-        return [disc for disc in hand if disc not in self.discs_played] or list(hand)
 
     def _play_disc(self, disc: int) -> None:
         self.discs_in_hand[self.player].remove(disc)
@@ -358,10 +320,10 @@ class ReferenceGame:
             self._end_game("castles", winners)
         elif len(self.circle) < FEWEST_REGIONS:
             self._end_game("regions", winners)
-        return self.final is not None
+        return self.result is not None
 
     def _end_game(self, reason: str, winners: list[int]) -> None:
-        self.final = {
+        self.result = {
             "reason": reason,
             "winners": winners,
             "castles": [self._castles_in_play(team) for team in self.teams],
@@ -399,10 +361,7 @@ def payoff(team: int, winners: list[int], teams: int) -> float:
 
 
 def legal_from_state(state: dict, rules: dict) -> list[int]:
-    """The legal actions, ascending, read off a record's `state` object and nothing else.
-
-    It shares no code with `ReferenceGame`: the action numbers are spelled out anew.
-    """
+    """The legal actions, ascending, read off a record's `state` object and nothing else."""
     player = state["player"]
     phase = state["phase"]
     actions: set[int] = set()
@@ -422,5 +381,6 @@ def legal_from_state(state: dict, rules: dict) -> list[int]:
                 # 0 is the court, 1 + r is region r: regions + 1 places in all.
                 actions |= {15 + 16 * clan + place for place in range(regions + 1)}
     elif phase == "move":
+        # No more steps than the own disc; steps past a full circle are allowed too.
         actions = {9 + steps for steps in range(1, state["discs_played"][player] + 1)}
     return sorted(actions)

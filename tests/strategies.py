@@ -8,6 +8,7 @@ import hashlib
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from carolus_env import Game, GameBatch, bots, engine, observe
@@ -24,6 +25,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.streams import new_streams, random_bits
 
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
 seeds = st.integers(0, 2**64 - 1)
 
 rules = st.builds(
@@ -35,6 +37,22 @@ rules = st.builds(
     paladins_per_clan=st.sampled_from([3, 4, 6, 9, 12, 200]) | st.integers(3, 200),
     max_rounds=st.sampled_from([1, 2, 7, 100, None]),
 )
+
+
+class Watcher(bots.Agent):
+    """Plays the first legal action, and keeps what it was shown."""
+
+    def __init__(self):
+        self.states = []
+
+    def act(self, states, generators):
+        self.states.append(states.copy())
+        return engine.legal_masks(states).argmax(axis=1)
+
+    def shown(self, field):
+        """All values of a field, in order."""
+        return [value for states in self.states for value in states[field].tolist()]
+
 
 # One of each kind, for tests that search nothing.
 ALL_KINDS = (
@@ -90,7 +108,7 @@ def sample(states, seed, count):
 
 
 @cache
-def some_states():
+def sample_states():
     """Some states of random games of each kind, all phases among them."""
     return [
         state

@@ -82,7 +82,7 @@ WARNINGS_OF_API_TEST = (
 
 
 @every_config
-def test_pettingzoos_api_test_passes_and_warns_of_nothing_new(config, capsys):
+def test_pettingzoos_api_and_seed_tests_pass_and_warn_of_nothing_new(config, capsys):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         api_test(carolus_magnus_v0.env(**config), num_cycles=400)
@@ -90,10 +90,6 @@ def test_pettingzoos_api_test_passes_and_warns_of_nothing_new(config, capsys):
     assert [text for text in said if not any(known in text for known in WARNINGS_OF_API_TEST)] == []
     assert any("unknown option 'options'" in text for text in said)
     assert "Passed API test" in capsys.readouterr().out
-
-
-@every_config
-def test_pettingzoos_seed_test_passes(config):
     seed_test(lambda: carolus_magnus_v0.env(**config), num_cycles=100)
 
 
@@ -118,13 +114,13 @@ def test_at_every_step_the_player_who_decides_has_the_legal_set_and_nobody_else_
         for seat, agent in enumerate(env.possible_agents):
             assert env.observation_space(agent) is spaces[seat][0]
             assert env.action_space(agent) is spaces[seat][1]
-            seen = env.observe(agent)
-            assert spaces[seat][0].contains(seen)
-            assert seen["action_mask"].dtype == np.int8
+            obs = env.observe(agent)
+            assert spaces[seat][0].contains(obs)
+            assert obs["action_mask"].dtype == np.int8
             legal = engine.legal_masks(games)[0] * (agent == env.agent_selection)
-            np.testing.assert_array_equal(seen["action_mask"], legal)
+            np.testing.assert_array_equal(obs["action_mask"], legal)
             there = observation.observe(games, [seat], dtype=dtype)[0]
-            np.testing.assert_array_equal(seen["observation"], there)
+            np.testing.assert_array_equal(obs["observation"], there)
         assert env.last()[0]["action_mask"].any() != over
         assert env.state_space.contains(env.state())
         np.testing.assert_array_equal(env.state(), env.observe("player_0")["observation"])
@@ -149,7 +145,7 @@ def test_what_is_given_away_is_a_copy():
 @pytest.mark.parametrize("config", [CONFIGS[c] for c in ("two", "three", "four", "adjacent")])
 def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
     env, generator = carolus_magnus_v0.env(**config), np.random.default_rng(5)
-    seen = set()
+    payoffs_seen = set()
     for seed in range(8):
         env.reset(seed=seed)
         calls = []
@@ -164,10 +160,10 @@ def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
         assert calls == list(zip(env.possible_agents, payoffs, strict=True))
         assert sum(payoffs) == pytest.approx(0)
         assert env.agents == [] and env.rewards == {} and env.infos == {}
-        seen |= set(enumerate(payoffs))
+        payoffs_seen |= set(enumerate(payoffs))
     least = -0.5 if env.rules.players == 3 else -1.0
     for seat in range(env.rules.players):  # everybody has won, and everybody has lost
-        assert {(seat, 1.0), (seat, least)} <= seen
+        assert {(seat, 1.0), (seat, least)} <= payoffs_seen
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 100])
@@ -363,7 +359,7 @@ def test_a_copy_has_the_same_future_and_is_independent(make, copied, decisions):
 
 
 @every_config
-def test_a_seed_is_the_game_of_the_engine_also_where_others_were_played(config):
+def test_a_seed_fixes_its_game_and_those_after_it_also_where_others_were_played(config):
     rules = Rules(**{k: v for k, v in config.items() if k not in ("illegal", "observation")})
     env, courses = started(42, **config), []
     for disturbance in range(2):
@@ -373,12 +369,9 @@ def test_a_seed_is_the_game_of_the_engine_also_where_others_were_played(config):
         assert env.games.tobytes() == engine.new_games(rules, seed=42).tobytes()
         courses.append(course(env, np.random.default_rng(0)))
     assert courses[0] == courses[1]
-
-
-def test_games_after_a_seed_differ_and_are_those_of_the_seed():
     games = [[], []]
     for played in games:
-        env = started(5)
+        env = started(5, **config)
         for _ in range(6):
             played.append(env.games.tobytes())
             env.reset()

@@ -43,10 +43,10 @@ def shown_at(film, moment):
                 assert times[0] == 0 and len(times) == len(values)
                 if values[np.searchsorted(times, moment, side="right") - 1] == "none":
                     continue
-            kept = child.attrib.items() if timer is None else ()
-            tag = (name, *kept)
+            attributes = child.attrib.items() if timer is None else ()
+            tag = (name, *attributes)
             if name == "g":
-                walk(child, (*head, tag) if kept else head)
+                walk(child, (*head, tag) if attributes else head)
             else:
                 leaves.append((*head, tag, child.text or ""))
 
@@ -65,13 +65,6 @@ def drawn(svg):
             group.remove(title)
     root.remove(root.find(f"{SVG}desc"))
     return shown_at(root, 0)
-
-
-def test_a_record_that_tells_of_no_game_is_refused_with_the_event():
-    broken, _, _ = played(2)
-    broken["events"][3]["action"] = 94
-    with pytest.raises(RecordError, match="event 3: game 0: "):
-        animation.animation_svg(broken)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -108,13 +101,17 @@ def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     np.testing.assert_array_equal(film, board)
 
 
-def test_a_film_runs_no_script_and_fetches_nothing():
+def test_a_film_runs_no_script_fetches_nothing_and_a_wrong_event_is_named():
     record, _, _ = played(4, decisions=30)
     film = animation.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
     tags = {element.tag.removeprefix(SVG) for element in ElementTree.fromstring(film).iter()}
     assert tags <= {"svg", "g", "path", "rect", "circle", "text", "title", "style", "animate"}
     assert not re.search(r"href|url\(|@import|\bon\w+=", film)
     assert film.count("http") == 1  # the name of SVG itself
+    broken, _, _ = played(2)
+    broken["events"][3]["action"] = 94
+    with pytest.raises(RecordError, match="event 3: game 0: "):
+        animation.animation_svg(broken)
 
 
 @pytest.mark.parametrize(("theme", "around"), [("auto", "dark"), ("light",) * 2, ("dark",) * 2])
@@ -135,11 +132,11 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("resvg")
     record, _, actions = played(3, decisions=12)
-    told, path = [], tmp_path / "film.GIF"
+    reported, path = [], tmp_path / "film.GIF"
     options = {"seconds_per_move": 0.3, "width": 240}
-    save_animation(record, path, progress=lambda *done: told.append(done), **options)
+    save_animation(record, path, progress=lambda *done: reported.append(done), **options)
     frames = animation.frames_of(record)
-    assert told == [(k, len(frames)) for k in range(1, len(frames) + 1)]
+    assert reported == [(k, len(frames)) for k in range(1, len(frames) + 1)]
     film = image.open(path)
     assert film.n_frames == len(actions) + 1 and film.info["loop"] == 0
     for k, frame in enumerate(frames):
@@ -153,11 +150,11 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
 
 def test_a_saved_animation_is_the_film_or_the_page(tmp_path):
     record, _, _ = played(2, decisions=10)
+    reported = []
     for name, make in (("a.svg", animation.animation_svg), ("a.html", animation.animation_page)):
-        told = []
-        save_animation(record, tmp_path / name, progress=lambda *done, told=told: told.append(done))
+        save_animation(record, tmp_path / name, progress=lambda *done: reported.append(done))
         assert (tmp_path / name).read_text() == make(record)
-        assert told[-1] == (11, 11)
+        assert reported[-1] == (11, 11)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +167,7 @@ def test_a_saved_animation_is_the_film_or_the_page(tmp_path):
         ("film.gif", {"theme": "blue"}, "theme"),
     ],
 )
-def test_a_bad_option_is_refused_and_the_old_file_kept(name, options, error, tmp_path):
+def test_a_bad_option_is_refused_and_the_old_file_stays(name, options, error, tmp_path):
     record, _, _ = played(2, decisions=5)
     path = tmp_path / name
     path.write_bytes(b"old")

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from strategies import Watcher
 
 from carolus_env import bots, engine, evaluation
-from carolus_env.bots import Agent, lockstep
+from carolus_env.bots import lockstep
 from carolus_env.engine import chance
 from carolus_env.engine.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules, action_parts
 from carolus_env.engine.state import STATE
@@ -134,17 +135,11 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypat
     assert results.lead_changes.max() > 0 or rules.players != 3
 
 
-def test_agents_cannot_look_at_the_dice() -> None:
+def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     """No generator that is shown rolls or leads to one that does; each decision shows another."""
-    shown: set[int] = set()
-
-    class FirstLegal(Agent):
-        def act(self, states: Any, generators: Any) -> Any:
-            shown.update(states["generator"].tolist())
-            return engine.legal_masks(states).argmax(axis=1)
-
-    rules = Rules(2, max_rounds=20)
-    results = evaluation.play_games(np.zeros((20, 2), int), [FirstLegal()], rules, seed=0)
+    agent, rules = Watcher(), Rules(2, max_rounds=20)
+    results = evaluation.play_games(np.zeros((20, 2), int), [agent], rules, seed=0)
+    shown = set(agent.shown("generator"))
     assert results.decisions.sum() == len(shown) > 1000
     roots = branches(seed_generators(0, 1), np.arange(20))
     assert not shown & {0, *roots.tolist()}
@@ -153,16 +148,13 @@ def test_agents_cannot_look_at_the_dice() -> None:
         plain.play([0, 0], [RANDOM])
         assert len(plain.dice) > 10
         assert not shown & plain.dice
-
-
-def test_an_agent_cannot_touch_the_games() -> None:
-    shown: list[Any] = []
+    given: list[Any] = []
 
     def wipe(answer: Any) -> Any:
-        shown.pop()[...] = np.zeros((), STATE)
+        given.pop()[...] = np.zeros((), STATE)
         return answer
 
-    vandal = Spy(before=lambda states, _: shown.append(states), after=wipe)
+    vandal = Spy(before=lambda states, _: given.append(states), after=wipe)
     tables = np.zeros((20, 2), int)
     [_, wanted], [_, played] = (
         evaluation.play_and_record(tables, [agent], Rules(), seed=3) for agent in (RANDOM, vandal)
@@ -295,8 +287,8 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(schedule, pairs
     for table, (meeting, seating) in zip(fixtures.tables, games_of, strict=True):
         assert table.tolist() == plan.meetings[meeting].seatings[seating].tolist()
     part = plan.fixtures(5, 20)
-    for whole, some in zip(fixtures, part, strict=True):
-        assert np.array_equal(whole[5:20], some)
+    for full, selected in zip(fixtures, part, strict=True):
+        assert np.array_equal(full[5:20], selected)
 
 
 @pytest.mark.parametrize(

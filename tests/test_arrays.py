@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from safetensors.numpy import save
-from strategies import played
+from strategies import ALL_KINDS, played
 
 from carolus_env import engine
 from carolus_env.commands import dataset
@@ -20,13 +20,7 @@ def records_of(rules: Rules, count: int = 5) -> list[dict]:
     return [make_record(*played(rules, seed)[:2]) for seed in range(count)]
 
 
-ALL = [
-    *(Rules(2), Rules(3, crown_choice="deferred"), Rules(4, partners="adjacent")),
-    *(Rules(2, max_rounds=3), Rules(3, paladins_per_clan=12)),
-]
-
-
-@pytest.mark.parametrize("rules", ALL, ids=str)
+@pytest.mark.parametrize("rules", [kind for kind in ALL_KINDS if kind.max_rounds], ids=str)
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_every_row_is_what_the_player_saw_could_do_did_and_was_paid(rules, dtype):
     records = records_of(rules)
@@ -40,8 +34,8 @@ def test_every_row_is_what_the_player_saw_could_do_did_and_was_paid(rules, dtype
             if "action" not in event:
                 continue
             seat, game = event["player"], state[None].copy()
-            seen = observation.observe(game, np.array([seat]), dtype=dtype)[0]
-            np.testing.assert_array_equal(data.observations[row], seen)
+            obs = observation.observe(game, np.array([seat]), dtype=dtype)[0]
+            np.testing.assert_array_equal(data.observations[row], obs)
             np.testing.assert_array_equal(data.masks[row], engine.legal_masks(game)[0])
             assert (data.actions[row], data.seats[row]) == (event["action"], seat)
             assert data.games[row] == number
@@ -79,13 +73,13 @@ def test_threads_and_folders_change_nothing_and_what_is_not_wanted_is_left_out(r
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "less"]
 
 
-def test_many_games_are_told_as_they_are_done():
+def test_progress_of_many_games_is_reported():
     one, count = pack(records_of(Rules(2, max_rounds=1), 1)), 4100
     starts, events = np.repeat(one.starts, count), np.tile(one.events, count)
     games = arrays.Packed(starts, events, np.arange(count + 1) * len(one.events))
-    told: list[int] = []
-    data = to_arrays(games, observation=None, masks=False, progress=told.append)
-    assert told == [4096, 4100] and data.games[-1] == 4099
+    reported: list[int] = []
+    data = to_arrays(games, observation=None, masks=False, progress=reported.append)
+    assert reported == [4096, 4100] and data.games[-1] == 4099
     assert len(data.actions) == games.decisions
 
 
@@ -225,7 +219,7 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "whole"]
 
 
-def test_what_cannot_be_made_is_told(tmp_path, capsys):
+def test_what_cannot_be_made_is_reported(tmp_path, capsys):
     for words, said in (
         ("random --games 0", "--games"),
         ("random greedy random", "got random greedy random"),

@@ -75,19 +75,25 @@ def test_a_rollout_is_as_many_steps_with_sampled_actions(players):
     assert contents(rolled) == contents(stepped)
 
 
-def test_the_buffers_stay_and_copies_are_made_on_request():
+def test_buffers_stay_copies_are_made_on_request_and_refresh_shows_changes_by_hand():
     batch = GameBatch(SHORT, 3, seed=0, observation="uint8")
     turn = batch.turn()
-    kept = batch.turn(copy=True)
+    copies = batch.turn(copy=True)
     later = batch.step(batch.sample())
-    for before, after, copied in zip(turn, later, kept, strict=True):
+    for before, after, copied in zip(turn, later, copies, strict=True):
         assert before is after
         assert not np.shares_memory(before, copied)
-    assert kept.observations.tobytes() != later.observations.tobytes()
+    assert copies.observations.tobytes() != later.observations.tobytes()
     assert batch.step(batch.sample(), copy=True).masks is not batch.masks
+    batch = GameBatch(Rules(), 2, seed=0, observation="uint8")
+    batch.states[0] = GameBatch(Rules(), 1, seed=9).states[0]
+    engine.step(batch.states, legal_masks(batch.states).argmax(axis=1))
+    batch.refresh()
+    np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
+    np.testing.assert_array_equal(batch.observations, observe(batch.states))
 
 
-def test_an_illegal_action_changes_no_game():
+def test_an_illegal_action_changes_no_game_and_impossible_numbers_are_refused():
     batch = GameBatch(Rules(), 8, seed=0, threads=2)
     actions = batch.sample().astype(np.uint8)  # actions may be of any type, and read-only
     actions[5] = np.flatnonzero(batch.masks[5] == 0)[0]
@@ -99,15 +105,20 @@ def test_an_illegal_action_changes_no_game():
     assert caught.value.game == 5
     assert contents(batch) == before
     batch.step(batch.sample().tolist())
-
-
-def test_refresh_shows_games_that_were_changed_by_hand():
-    batch = GameBatch(Rules(), 2, seed=0, observation="uint8")
-    batch.states[0] = GameBatch(Rules(), 1, seed=9).states[0]
-    engine.step(batch.states, legal_masks(batch.states).argmax(axis=1))
-    batch.refresh()
-    np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
-    np.testing.assert_array_equal(batch.observations, observe(batch.states))
+    for n in (0, 1_000_001):
+        with pytest.raises(ValueError, match="n, the number of games"):
+            GameBatch(Rules(), n)
+    with pytest.raises(ValueError, match=r"threads .* 0"):
+        GameBatch(Rules(), 2, threads=0)
+    batch = GameBatch(Rules(), 3, seed=4)
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        weights = np.ones(batch.masks.shape)
+        weights[2] = wrong
+        with pytest.raises(ValueError, match="game 2"):
+            batch.sample(weights)
+    for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
+        with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
+            batch.sample(weights)
 
 
 @pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
@@ -126,20 +137,3 @@ def test_weights_say_how_likely_an_action_is_without_them_all_are_alike(dtype):
     expected = 4000 * wanted / wanted.sum(axis=1, keepdims=True)
     assert not drawn[expected == 0].any()
     assert (np.abs(drawn - expected) <= 5.5 * np.sqrt(expected)).all()
-
-
-def test_impossible_numbers_and_weights_are_refused():
-    for n in (0, 1_000_001):
-        with pytest.raises(ValueError, match="n, the number of games"):
-            GameBatch(Rules(), n)
-    with pytest.raises(ValueError, match=r"threads .* 0"):
-        GameBatch(Rules(), 2, threads=0)
-    batch = GameBatch(Rules(), 3, seed=4)
-    for wrong in (0.0, -1.0, np.nan, np.inf):
-        weights = np.ones(batch.masks.shape)
-        weights[2] = wrong
-        with pytest.raises(ValueError, match="game 2"):
-            batch.sample(weights)
-    for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
-        with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
-            batch.sample(weights)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from strategies import every_number
 from test_bots import middle_games
 
 from benchmarks import ladder as command
@@ -65,9 +66,6 @@ def test_the_rungs_play_as_they_did(spec, wanted):
     assert hashlib.sha256(numbers.tobytes()).hexdigest()[:16] == wanted
 
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
-
-
 @every_number
 def test_the_ladder_leads_from_random_to_search_without_holes(players):
     rungs = ladder.rungs(players)
@@ -100,7 +98,7 @@ def test_the_hash_is_that_of_the_rungs_and_other_rungs_are_refused(tmp_path):
             ladder.elo_of(2, dict.fromkeys(specs, (0.5, 10)))
 
 
-def test_the_nearest_rungs_come_first_and_searchers_only_when_asked_for():
+def test_the_nearest_rungs_come_first_and_win_rates_are_logistic_in_the_difference():
     rungs = ladder.rungs(2)
     top = rungs[-1]
     assert ladder.nearest(2, top.elo, searchers=True) == [top]
@@ -109,6 +107,9 @@ def test_the_nearest_rungs_come_first_and_searchers_only_when_asked_for():
     result = ladder.nearest(2, third.elo + 1, 3)
     assert result[0] == third
     assert {rung.spec for rung in result} <= {rung.spec for rung in rungs[1:6]}
+    assert ladder.win_rate(2, np.float64(ELO * np.log(3))) == pytest.approx(0.75)
+    # three players: one seat of three with odds 3 : 1 : 1, and two seats with 3 : 3 : 1
+    assert ladder.win_rate(3, np.float64(ELO * np.log(3))) == pytest.approx((3 / 5 + 6 / 7) / 2)
 
 
 def met(players, agent, specs, deals=30):
@@ -145,12 +146,6 @@ def test_a_place_is_a_tournaments_rating_and_follows_from_win_rates(players):
     elos = [ladder.elo_of(players, {"planner": (rate, 100)}) for rate in (0, 0.2, 0.5, 0.8, 1)]
     assert elos == sorted(elos) and np.isfinite(elos).all()
     assert elos[0] == pytest.approx(-elos[-1])
-
-
-def test_in_two_player_games_the_win_rate_is_the_logistic_function_of_the_difference():
-    assert ladder.win_rate(2, np.float64(ELO * np.log(3))) == pytest.approx(0.75)
-    # three players: one seat of three with odds 3 : 1 : 1, and two seats with 3 : 3 : 1
-    assert ladder.win_rate(3, np.float64(ELO * np.log(3))) == pytest.approx((3 / 5 + 6 / 7) / 2)
 
 
 SOME = ("random", "greedy:errors=0.88", "greedy:errors=0.5", "greedy")

@@ -12,6 +12,7 @@ import strategies
 from networks import random_model
 from positions import region
 from scipy import stats
+from strategies import every_number
 
 from carolus_env import bots, engine
 from carolus_env.engine.rules import (
@@ -29,7 +30,6 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_bot = pytest.mark.parametrize(
     "name",
     [
@@ -333,6 +333,7 @@ def test_a_kind_of_agent_can_be_registered(monkeypatch):
 BOT_FILE = """
 import numpy as np
 from carolus_env import Agent, legal_masks
+from carolus_env.bots import Opinion
 def high(states, generators):
     return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
 class Low(Agent):
@@ -340,6 +341,9 @@ class Low(Agent):
         return legal_masks(states).argmax(axis=1)
 class Unfinished(Agent):
     pass
+class Sure(Low):
+    def opinion(self, states, generators):
+        return Opinion(values=np.array([[0.25, 0.75]]))
 class Choosy(Low):
     def __init__(self):
         raise RuntimeError("no weights here")
@@ -421,7 +425,7 @@ AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "ppo", "search:sims=6")
 VALUED = AGENTS[2:]
 
 
-def some_games(players, count=10, **options):
+def sample_games(players, count=10, **options):
     states = strategies.history(Rules(players, **options), 3, games=6, limit=300).reshape(-1)
     states = states[~np.isin(states["phase"], (ROLL, OVER))]
     return strategies.sample(states, 3, count)
@@ -430,7 +434,7 @@ def some_games(players, count=10, **options):
 @pytest.mark.parametrize("spec", AGENTS)
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, players):
-    states = some_games(players, crown_choice="deferred" if players == 3 else "on_roll")
+    states = sample_games(players, crown_choice="deferred" if players == 3 else "on_roll")
     before, agent, n = states.tobytes(), bots.make(spec), len(states)
     given = bots.opinion(agent, states, new_streams(5, n))
     assert given.probabilities.shape == (n, ACTIONS)
@@ -460,15 +464,14 @@ def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, play
 
 @pytest.mark.parametrize("name", ["greedy", "planner"])
 def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
-    states = some_games(2)
+    states = sample_games(2)
     legal = engine.legal_masks(states)
     sure = bots.opinion(bots.make(name), states)
     given = bots.opinion(bots.make(f"{name}:errors=0.4"), states)
     anything = legal / legal.sum(axis=1)[:, None]
     assert given.probabilities == pytest.approx(0.6 * sure.probabilities + 0.4 * anything)
-    assert bots.opinion(Silent(), a_game()) == bots.Opinion(None, None), (
-        "an agent need not have one"
-    )
+    none = bots.opinion(Silent(), a_game())
+    assert none == bots.Opinion(None, None), "an agent need not have one"
     if name == "planner":
         assert np.array_equal(given.values, sure.values)
         played = bots.make(name).act(states, new_streams(0, len(states)))
@@ -477,7 +480,7 @@ def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
 
 
 def test_a_searchs_opinion_is_its_visits_and_mean_values():
-    states, agent = some_games(2, count=4), bots.make("mcts:sims=40")
+    states, agent = sample_games(2, count=4), bots.make("mcts:sims=40")
     streams = new_streams(8, 4)
     given = bots.opinion(agent, states, streams)
     shown = states.copy()
@@ -492,10 +495,7 @@ def test_a_searchs_opinion_is_its_visits_and_mean_values():
         total = sum(choice.visits * choice.chances for choice in choices)
         assert given.values[row] == pytest.approx(total / 40)
     assert not np.array_equal(streams, new_streams(8, 4))
-    first, second = (
-        bots.opinion(agent, states),
-        bots.opinion(agent, states),
-    )  # always the same streams
+    first, second = (bots.opinion(agent, states) for _ in range(2))  # always the same streams
     assert all(map(np.array_equal, first, second))
 
 
@@ -522,18 +522,9 @@ def a_game():
     return positions.position(discs=[2, 3])  # moves of 1 and 2 steps are legal
 
 
-@pytest.mark.parametrize(("name", "values"), [("act", None), ("Mine", [[0.25, 0.75]])])
-def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "import numpy as np\n"
-        "from carolus_env.bots import Opinion, RandomBot\n"
-        "from carolus_env.engine import random_actions as act\n"
-        "class Mine(RandomBot):\n"
-        "    def opinion(self, states, generators):\n"
-        "        return Opinion(values=np.array([[0.25, 0.75]]))\n"
-    )
-    given = bots.opinion(bots.make(f"{file}:{name}"), a_game())
+@pytest.mark.parametrize(("name", "values"), [("high", None), ("Sure", [[0.25, 0.75]])])
+def test_an_agent_from_a_file_may_have_an_opinion(bot_file, name, values):
+    given = bots.opinion(bots.make(f"{bot_file}:{name}"), a_game())
     assert given.probabilities is None
     assert (None if given.values is None else given.values.tolist()) == values
 

@@ -24,13 +24,13 @@ def test_every_command_is_there_and_its_help_names_it_as_the_user_did(name, caps
     assert project["scripts"] == {"carolus": "carolus_env.commands.choice:main"}
     assert command.extra in ("", *project["optional-dependencies"])
     assert choice.main(["--help"]) == 0
-    told = capsys.readouterr().out
-    assert f"  {name} " in told and command.about in told
+    output = capsys.readouterr().out
+    assert f"  {name} " in output and command.about in output
     with pytest.raises(SystemExit, match="0"):
         choice.main([name, "--help"])
-    told = capsys.readouterr().out
-    assert f"usage: carolus {name} " in told
-    assert "python train.py" not in told and "python evaluate.py" not in told
+    output = capsys.readouterr().out
+    assert f"usage: carolus {name} " in output
+    assert "python train.py" not in output and "python evaluate.py" not in output
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,9 @@ def test_the_scripts_of_a_clone_are_the_same_commands(words, code, said):
     assert said in (done.stdout + done.stderr).decode()
 
 
-def test_no_command_gives_help_and_one_that_cannot_run_the_reason(monkeypatch, capsys):
+def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_typed(
+    monkeypatch, capsys
+):
     monkeypatch.delitem(sys.modules, "carolus_env.commands.train", raising=False)
     monkeypatch.setitem(sys.modules, "tyro", None)
     for words, code, said in (
@@ -57,11 +59,8 @@ def test_no_command_gives_help_and_one_that_cannot_run_the_reason(monkeypatch, c
         (["train"], 1, "tyro is missing; train needs the extra 'train'"),
     ):
         assert choice.main(words) == code
-        told = capsys.readouterr()
-        assert said in (told.err if code else told.out)
-
-
-def test_other_commands_are_named_as_the_user_types_them():
+        output = capsys.readouterr()
+        assert said in (output.err if code else output.out)
     assert choice.typed("play", "carolus train") == "carolus play"
     assert choice.typed("play", "python train.py") == "python -m carolus_env.play"
     assert choice.typed("evaluate", "python train.py") == "python evaluate.py"
@@ -76,7 +75,7 @@ def test_what_is_warmed_up_is_used_once(name):
     assert warmup.compile_one(name) > 0
 
 
-def test_what_cannot_be_warmed_up_is_told(capfd):
+def test_what_cannot_be_warmed_up_is_reported(capfd):
     assert warmup.main(["greddy", "--workers", "1"]) == 1
     said = capfd.readouterr()
     assert "compiling 2 with 1 workers" in said.out and "engine" in said.out
@@ -114,18 +113,6 @@ def test_a_bot_that_exits_is_named_and_the_command_fails(tmp_path, capsys, where
     assert "my_bot.py" in error and "SystemExit" in error
 
 
-def test_a_bot_reads_no_arguments_of_the_command(tmp_path, monkeypatch):
-    source = (
-        "import argparse\nparser = argparse.ArgumentParser()\n"
-        "parser.add_argument('--games', default='its own')\ngames = parser.parse_args().games\n"
-        "class Bot(RandomBot):\n    games = games\n"
-    )
-    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--games", "ours"])
-    made = bots.make(bot_file(tmp_path, source))
-    assert made.agent.games == "its own"
-    assert sys.argv == ["evaluate.py", "--games", "ours"]
-
-
 @pytest.mark.parametrize("way", [["carolus"], [sys.executable, "-m", "carolus_env"]])
 def test_a_bot_finds_the_modules_beside_it_wherever_the_command_runs(tmp_path, way):
     spec = bot_file(tmp_path / "mine", "import helper\nBot = helper.make()\n")
@@ -135,7 +122,9 @@ def test_a_bot_finds_the_modules_beside_it_wherever_the_command_runs(tmp_path, w
     subprocess.run(command, cwd=tmp_path, check=True, env=os.environ | {"PATH": path})
 
 
-def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
+def test_two_versions_of_a_bot_have_helpers_of_their_own_and_read_no_arguments(
+    tmp_path, monkeypatch
+):
     specs = []
     for version in ("old", "new"):
         source = "import helper\nfrom parts.more import more\n"
@@ -148,6 +137,15 @@ def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
     before = list(sys.path)
     assert [bots.make(spec).agent.says for spec in specs] == ["old+old", "new+new"]
     assert sys.path == before and "helper" not in sys.modules and "parts.more" not in sys.modules
+    source = (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--games', default='its own')\ngames = parser.parse_args().games\n"
+        "class Bot(RandomBot):\n    games = games\n"
+    )
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--games", "ours"])
+    made = bots.make(bot_file(tmp_path, source))
+    assert made.agent.games == "its own"
+    assert sys.argv == ["evaluate.py", "--games", "ours"]
 
 
 HOLD = """

@@ -50,11 +50,11 @@ def package(tmp_path):
 def process(package, before="", after="", pass_fds=(), **environment):
     """Start a process that prints the payoffs; without a home, a cache folder of its own only."""
     away, parent = re.compile("HOME$|XDG_CACHE_HOME$|NUMBA_"), package.parent
-    kept = {name: value for name, value in os.environ.items() if not away.match(name)}
-    kept |= {"PYTHONPATH": str(parent), "TMPDIR": str(parent / "temporary")}
+    variables = {name: value for name, value in os.environ.items() if not away.match(name)}
+    variables |= {"PYTHONPATH": str(parent), "TMPDIR": str(parent / "temporary")}
     return subprocess.Popen(
         [sys.executable, "-c", before + PAYOFFS + after],
-        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        env={**variables, "PYTHONDONTWRITEBYTECODE": "1", **environment},
         cwd=parent,
         pass_fds=pass_fds,
         stdout=subprocess.PIPE,
@@ -85,24 +85,24 @@ def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
     assert list((package / "__pycache__" / "kernels").glob("*.nbc"))
 
 
-def test_a_terminal_is_told_what_is_compiled(package):
+def test_a_terminal_shows_what_is_compiled(package):
     main, side = pty.openpty()
     code = f"import sys; sys.stderr = open({side}, 'w', buffering=1)\n"
     compiling = process(package, code, pass_fds=[side])
     out, _ = compiling.communicate(timeout=300)
     os.close(side)
-    told = b""
+    output = b""
     with contextlib.suppress(OSError):  # the end of what a terminal was told
         while part := os.read(main, 65536):
-            told += part
+            output += part
     assert out == RIGHT
-    first, *rest = told.decode().replace("\r\n", "\n").splitlines()
+    first, *rest = output.decode().replace("\r\n", "\n").splitlines()
     assert first == NOTICE.strip()
     assert "_write_returns of engine.play (number 1, " in "".join(rest)
-    assert told.endswith(b"\x1b[2K"), "and nothing stays behind"
+    assert output.endswith(b"\x1b[2K"), "and nothing stays behind"
 
 
-def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
+def test_with_the_compiler_off_nothing_is_compiled_or_saved(package):
     assert run(package, NUMBA_DISABLE_JIT="1") == (RIGHT, "")
     assert not (package / "__pycache__").exists()
 
@@ -130,25 +130,20 @@ MAKERS = sorted(
 )
 
 
-def test_every_module_behind_the_names_of_a_kernels_module_is_hashed():
+def test_an_entry_hashes_every_module_that_its_kernels_can_come_from_and_no_other():
+    """Else an edit of the page, or of a bot, would compile the engine anew."""
     assert len(MAKERS) > 15
+    layers = ["system", "engine", "planning", "networks", "bots", ""]
     for maker in MAKERS:
         hashed = kernel_cache._sources(maker)
         assert maker in hashed
         for name in hashed:  # and behind theirs
             for used in names_from(name):
                 assert used in hashed or used == name, f"{name} of {maker} uses {used}"
-
-
-def test_only_what_its_kernels_can_come_from_is_hashed_for_an_entry():
-    """Else an edit of the page, or of a bot, would compile the engine anew."""
-    layers = ["system", "engine", "planning", "networks", "bots", ""]
-    for maker in MAKERS:
-        hashed = {name.split(".")[1] for name in kernel_cache._sources(maker)}
-        own = maker.split(".")[1]
+        parts, own = {name.split(".")[1] for name in hashed}, maker.split(".")[1]
         if own in layers:
-            assert hashed <= {*layers[: layers.index(own) + 1]}, maker
-        assert not hashed & {"commands", "play", "drawing", "integrations"}, maker
+            assert parts <= {*layers[: layers.index(own) + 1]}, maker
+        assert not parts & {"commands", "play", "drawing", "integrations"}, maker
 
 
 def file_of(package, module):
@@ -244,7 +239,7 @@ OWN = "package/__pycache__/kernels"
         ("taken", {}, None),
     ],
 )
-def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(
+def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
     tmp_path, monkeypatch, own, environment, kept_in
 ):
     folder = tmp_path / OWN

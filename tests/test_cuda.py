@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from strategies import ALL_KINDS
 
 from carolus_env import engine
 from carolus_env.engine.observation import observe
@@ -27,14 +28,6 @@ pytestmark = [
 ]
 
 GAMES, ON_GPU = 4, Path(__file__).parent / "on_gpu.py"
-KINDS = (
-    Rules(players=2),
-    Rules(players=3),
-    Rules(players=4),
-    # Crowns that wait, courts that fill an empty supply, and an end by `max_rounds`.
-    Rules(players=3, crown_choice="deferred", paladins_per_clan=4, max_rounds=12),
-    Rules(4, "deferred", "adjacent", paladins_per_clan=6, max_rounds=20),
-)
 CONSTANT_MEMORY = 1 << 16  # bytes of constants that a GPU's program may have
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 """The simulator's arrays are none that compiled functions take: there, everything is Python."""
@@ -42,10 +35,10 @@ SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 
 def run(*arguments, environment=None):
     """What a process that imports Numba's CUDA says; fails when it fails."""
-    kept = {key: value for key, value in os.environ.items() if key not in SIMULATOR}
-    kept |= {"PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
+    variables = {key: value for key, value in os.environ.items() if key not in SIMULATOR}
+    variables |= {"PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
     command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -66,7 +59,7 @@ def played_by_the_engine(start, streams):
     return games, masks, decisions
 
 
-@pytest.mark.parametrize("rules", KINDS)
+@pytest.mark.parametrize("rules", ALL_KINDS[:6], ids=str)
 @pytest.mark.parametrize("where", ["simulator", "gpu"])
 def test_games_on_a_gpu_are_those_of_the_engine(where, rules: Rules, tmp_path):
     if where == "gpu" and not gpu_found():

@@ -60,6 +60,7 @@ def sb3(seed: int, folder: Path) -> None:
 @pytest.mark.parametrize("play", [matches, data_set, suite, learners, planner, sb3])
 def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
     """Whatever plays many games by one seed: all seeds that it gives to games are its own."""
+    assert set(LEARNERS) == {"ppo", "value", "sb3"}, "every learner is tried"
     dealt: list[int] = []
     warm_up = set(seed_generators(0, 1).tolist())  # `games.warm_up` plays it before the clock runs
 
@@ -77,10 +78,6 @@ def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
         result.append(set(dealt) - warm_up)
     assert min(map(len, result)) >= 4
     assert len(set.union(*result)) == sum(map(len, result))
-
-
-def test_every_learner_is_tried() -> None:
-    assert set(LEARNERS) == {"ppo", "value", "sb3"}
 
 
 def test_rollouts_of_neighbouring_seeds_have_other_dice(monkeypatch: pytest.MonkeyPatch) -> None:

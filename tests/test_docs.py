@@ -120,23 +120,20 @@ def test_notebooks_run_and_show_what_they_say(name, capsys):
         assert (names["outcomes"].probabilities @ names["returns"]).sum() == pytest.approx(0)
 
 
-def test_every_bot_has_its_section_with_a_table_of_its_options():
+def test_every_bot_has_its_section_with_a_table_of_its_options_and_tables_are_up_to_date():
     page = (ROOT / "docs" / "bots.md").read_text()
     for name, options in ce.bots.registry.OPTIONS.items():
         section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         assert section, name
         has_options = bool(dataclasses.fields(options))
         assert (f"<!-- table: options {name} -->" in section) == has_options
-
-
-def test_tables_in_docs_are_up_to_date():
     command = [sys.executable, ROOT / "docs" / "tables.py", "--check"]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", "HOME": "/nonexistent"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make tables`"
 
 
-def test_pictures_are_shown_and_up_to_date_and_links_lead_somewhere():
+def test_pictures_are_up_to_date_links_lead_somewhere_and_every_page_is_in_the_navigation():
     pages = "".join(page.read_text() for page in (ROOT / "README.md", *ROOT.glob("docs/*.md")))
     pictures = {path.name for path in (ROOT / "docs" / "images").iterdir()}
     assert pictures == set(re.findall(r"images/([\w.]+)", pages))
@@ -145,6 +142,13 @@ def test_pictures_are_shown_and_up_to_date_and_links_lead_somewhere():
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/notebooks/*.py")):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
+    navigation = re.findall(
+        r"^ +- [^:\n]+: (\S+\.(?:md|py))$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
+    )
+    docs = ROOT / "docs"
+    pages = {str(path.relative_to(docs)) for path in (*docs.glob("*.md"), *docs.glob("*/*.py"))}
+    assert set(navigation) == pages | {"index.md", "contributing.md", "changelog.md"}
+    assert len(navigation) == len(set(navigation))
 
 
 def test_a_game_without_a_render_mode_imports_nothing_heavy():

@@ -223,15 +223,12 @@ def test_names_are_text_and_never_markup_and_nothing_comes_from_elsewhere():
     assert re.findall(r"https?://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]
 
 
-def test_values_are_told_and_shown():
+def test_values_are_shown_and_bad_options_refused():
     state = played(3, 1, lambda s: s["phase"] == DISC)
     [bar] = groups(drawn(state, values=[0.5, 0.3, 0.2]), "values")
     assert "50 % player 0, 30 % player 1, 20 % player 2" in bar.findtext(f"{SVG}title")
     widths = [float(box.get("width")) for box in bar.iter(f"{SVG}rect")]
     assert widths[:3] == pytest.approx([125, 75, 50], abs=0.1)
-
-
-def test_bad_options_are_refused():
     states = engine.new_games(ce.Rules(), 1, seed=1)
     for name, value, named in (
         ("theme", "blue", "'auto', 'light', 'dark'.* 'blue'"),

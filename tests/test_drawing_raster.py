@@ -22,7 +22,7 @@ image = pytest.importorskip("PIL.Image")
 pygame = pytest.importorskip("pygame")
 
 
-def some_state(players=3, decisions=60, seed=1):
+def sample_state(players=3, decisions=60, seed=1):
     return strategies.history(ce.Rules(players), seed, games=1, limit=decisions)[-1, 0]
 
 
@@ -39,7 +39,7 @@ def boards():
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
 @pytest.mark.parametrize("layout", ["tall", "wide"])
 def test_pixels_are_as_wide_as_wished_and_fill_their_corners(layout, theme):
-    pixels = board_pixels(some_state(), width=301, layout=layout, theme=theme)
+    pixels = board_pixels(sample_state(), width=301, layout=layout, theme=theme)
     height, width, channels = pixels.shape
     assert (width, channels, pixels.dtype) == (301, 3, np.uint8)
     assert (height > width) == (layout == "tall")
@@ -48,7 +48,7 @@ def test_pixels_are_as_wide_as_wished_and_fill_their_corners(layout, theme):
 
 
 def test_a_png_holds_the_same_pixels_and_round_corners():
-    state = some_state()
+    state = sample_state()
     picture = image.open(io.BytesIO(board_png(state, width=200)))
     assert picture.format == "PNG"
     pixels = np.array(picture.convert("RGBA"))
@@ -81,29 +81,26 @@ def test_text_is_drawn_without_any_font_of_the_system(monkeypatch):
     assert ink("Emperor") == 0  # no other font was looked for
 
 
-def test_names_of_any_characters_can_be_drawn():
+def test_names_of_any_characters_can_be_drawn_and_what_is_not_svg_is_refused():
     for name in ("\x00", "\x1b[31m", "\ud800", "\ufffe", "日本", "</text><script>", "x" * 1000, ""):
-        assert board_pixels(some_state(2), width=100, names=[name, name]).any()
+        assert board_pixels(sample_state(2), width=100, names=[name, name]).any()
+    for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
+        with pytest.raises(ValueError, match="this SVG cannot be drawn"):
+            raster.svg_png(svg)
 
 
 @pytest.mark.parametrize("module", ["resvg", "PIL.Image", "pygame"])
 def test_without_the_extra_the_error_names_it(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
-        Window("a window").show(board_pixels(some_state(), width=60))
-
-
-def test_what_is_not_svg_is_refused():
-    for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
-        with pytest.raises(ValueError, match="this SVG cannot be drawn"):
-            raster.svg_png(svg)
+        Window("a window").show(board_pixels(sample_state(), width=60))
 
 
 def frame(number, width=40, height=30):
     return np.full((height, width, 3), number, np.uint8)
 
 
-def seen():
+def shown():
     """What pygame's window shows, ``(height, width, 3)``."""
     return pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
 
@@ -119,10 +116,10 @@ def window(monkeypatch):
 def test_a_window_shows_the_very_pixels(window):
     pixels = np.random.default_rng(1).integers(256, size=(30, 40, 3), dtype=np.uint8)
     window.show(pixels)
-    np.testing.assert_array_equal(seen(), pixels)
+    np.testing.assert_array_equal(shown(), pixels)
     assert pygame.display.get_caption()[0] == "a window"
     window.show(frame(7, 50, 60))  # of another size
-    assert (seen() == 7).all() and seen().shape == (60, 50, 3)
+    assert (shown() == 7).all() and shown().shape == (60, 50, 3)
 
 
 def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
@@ -130,7 +127,7 @@ def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
     window.show(frame(1))
     for copied in (copy.deepcopy(window), pickle.loads(pickle.dumps(window))):
         copied.show(frame(2))
-        assert (seen() == 2).all()
+        assert (shown() == 2).all()
     window.close()
     window.close()
     assert not pygame.display.get_init()
@@ -139,7 +136,7 @@ def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
     other.show(frame(3))
     other.close()
     window.show(frame(4))
-    assert (seen() == 4).all(), "it survives that another is closed"
+    assert (shown() == 4).all(), "it survives that another is closed"
 
 
 def test_whoever_closes_the_window_is_not_shown_another_until_it_is_closed_for_good(window):
@@ -150,7 +147,7 @@ def test_whoever_closes_the_window_is_not_shown_another_until_it_is_closed_for_g
         assert not pygame.display.get_init()
     window.close()
     window.show(frame(4))
-    assert (seen() == 4).all()
+    assert (shown() == 4).all()
 
 
 def test_frames_are_held_back_only_where_somebody_can_see_them(window, monkeypatch):
@@ -174,6 +171,6 @@ def test_without_a_display_a_window_works_unseen_and_says_so(monkeypatch):
     window = Window("unseen")
     with pytest.warns(UserWarning, match="there is no display"):
         window.show(frame(1))
-    assert (seen() == 1).all()
+    assert (shown() == 1).all()
     assert "SDL_VIDEODRIVER" not in os.environ
     window.close()

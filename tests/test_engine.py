@@ -34,7 +34,7 @@ def in_phase(phase, n=4, seed=0, **rules):
     return states[(states["phase"] == phase) & (states["round"] == 1)][:n].copy()
 
 
-def test_impossible_options_are_refused():
+def test_impossible_options_are_refused_and_numbers_of_numpy_are_numbers():
     for name, values in (
         ("players", (1, 5, -2, 2.0, "2", None, True, float("nan"))),
         ("crown_choice", ("later",)),
@@ -47,9 +47,6 @@ def test_impossible_options_are_refused():
             got = f".* got {value!r}$" if name != "dice" else ".* known are "
             with pytest.raises(ValueError, match=f"^rules: .*{name}{got}"):
                 Rules.from_dict({name: value})
-
-
-def test_numbers_of_numpy_are_numbers():
     kind = Rules(players=np.int64(3), paladins_per_clan=np.uint8(9), max_rounds=np.int32(7))
     same = Rules(players=3, paladins_per_clan=9, max_rounds=7)
     assert kind == same and repr(kind.to_dict()) == repr(same.to_dict())
@@ -66,16 +63,13 @@ def test_a_seed_means_the_same_game_for_good():
     assert new_streams(7, 1).tolist() == [7613755759174143445]
 
 
-def test_without_a_seed_games_are_new_each_time():
-    assert not equal(engine.new_games(Rules(), 3), engine.new_games(Rules(), 3)).any()
-
-
 @pytest.mark.parametrize("seed", [2**64 - 1, 2**63, np.uint64(2**64 - 1), np.int8(5), 100])
-def test_game_i_of_a_seed_of_64_bits_is_game_0_of_the_seed_plus_i(seed):
+def test_game_i_of_a_seed_is_game_0_of_the_seed_plus_i_and_without_one_games_are_new(seed):
     games = engine.new_games(Rules(), 3, seed=seed)
     start = np.array([(int(seed) + i) % 2**64 for i in (2, 0, 1)], np.uint64)
     assert equal(games[[2, 0, 1]], engine.new_games(Rules(), 3, seed=start)).all()
     assert equal(games[2:], engine.new_games(Rules(), 1, seed=start[0])).all()
+    assert not equal(engine.new_games(Rules(), 3), engine.new_games(Rules(), 3)).any()
 
 
 def test_streams_belong_to_seeds_and_are_apart_from_games_of_the_same_seeds():
@@ -89,15 +83,12 @@ def test_streams_belong_to_seeds_and_are_apart_from_games_of_the_same_seeds():
     assert not np.isin(games["generator"], np.array(later)).any()
 
 
-def test_the_generator_is_splitmix64():
+def test_the_generator_is_splitmix64_and_is_moved_on_as_drawing_would_move_it():
     """The numbers of the published algorithm for the state 1234567."""
     stream = np.array([1234567], np.uint64)
     assert [int(random_bits(stream)[0]) for _ in range(3)] == [
         *(6457827717110365317, 3203168211198807973, 9817491932198370423)
     ]
-
-
-def test_a_stream_is_moved_on_as_drawing_would_move_it():
     drawn = np.array([3, 2**64 - 1], np.uint64)  # the second wraps around
     moved = drawn.copy()
     for _ in range(7):
@@ -161,13 +152,13 @@ def test_next_games_follow_from_the_generator(kind):
     assert equal(fresh, engine.next_games(games)).all()
     assert not equal(fresh, engine.new_games(kind, 5, seed=0)).any()
     start = engine.new_games(kind, 5, seed=0, roll=False)
-    kept = {"generator", "region_paladins", "order", "player", "phase", "turn", "round"}
-    kept |= {"crowns", "reserves", "supply", "dice_due"}
-    for name in set(start.dtype.names) - kept:  # nothing is left over from the game before
+    written = {"generator", "region_paladins", "order", "player", "phase", "turn", "round"}
+    written |= {"crowns", "reserves", "supply", "dice_due"}
+    for name in set(start.dtype.names) - written:  # nothing is left over from the game before
         assert (fresh[name] == start[name]).all(), name
 
 
-def test_masks_are_written_where_they_are_wanted_or_a_buffer_that_does_not_fit_is_refused():
+def test_masks_are_written_into_fitting_buffers_and_random_actions_move_each_stream_once():
     games, rows = engine.new_games(Rules(), 6, seed=0), np.array([4, 0, 2])
     masks = engine.legal_masks(games)
     assert masks.shape == (6, ACTIONS) and masks.dtype == np.int8 and set(masks.flat) == {0, 1}
@@ -184,9 +175,6 @@ def test_masks_are_written_where_they_are_wanted_or_a_buffer_that_does_not_fit_i
         with pytest.raises(ValueError, match=r"out .*int8"):
             engine.legal_masks(games, out=wrong)
         assert not wrong.any()
-
-
-def test_random_actions_move_each_stream_once_and_change_no_game():
     games, own = engine.new_games(Rules(), 6, seed=0), new_streams(0, 6)
     before, moved = to_bytes(games), own.copy()
     rows = np.array([5, 1])
@@ -267,7 +255,7 @@ def test_a_game_that_is_over_or_waits_for_a_roll_takes_no_action_and_one_that_is
     assert to_bytes(games) == before
 
 
-def test_non_actions_are_rejected():
+def test_non_actions_are_rejected_and_no_rows_and_an_empty_batch_are_no_games():
     games = in_phase(DISC)
     before = to_bytes(games)
     for actions, error, named in (
@@ -282,10 +270,6 @@ def test_non_actions_are_rejected():
         with pytest.raises(error, match=f"actions .*{named}"):
             engine.step(games, actions)
         assert to_bytes(games) == before
-
-
-def test_no_rows_and_an_empty_batch_are_no_games():
-    games = in_phase(DISC)
     before, none = to_bytes(games), np.zeros(0, np.int64)
     engine.forfeit(games, rows=none)
     for states, rows in ((games, none), (engine.new_games(Rules(), 0, seed=0), None)):

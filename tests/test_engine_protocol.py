@@ -101,7 +101,7 @@ def test_the_page_shows_messages_as_they_are():
     assert f"at most {protocol.LONGEST:,} bytes" in page
 
 
-def test_our_engine_answers_each_line_and_goes_on_after_an_error():
+def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
     asked = protocol.request(7, placing()[0])
     lines = [
         protocol.GREETING,
@@ -132,12 +132,8 @@ def test_our_engine_answers_each_line_and_goes_on_after_an_error():
     ):
         assert text in message["error"]
     assert said[5]["id"] == 2
-
-
-def test_an_agent_that_rolls_ahead_gets_other_dice_with_each_seed():
     rolled, agent = [], bots.RandomBot()
     agent.act = lambda states, _: rolled.append(states["generator"].tolist()) or np.array([15])
-    asked = protocol.request(1, placing()[0])
     requests = b"".join(protocol.line({**asked, "seed": seed}) for seed in (5, 6, 5))
     engine.serve(agent, io.BytesIO(requests), io.BytesIO())
     assert rolled[0] == rolled[2] != rolled[1]

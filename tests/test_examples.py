@@ -34,30 +34,26 @@ def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
     assert safetensors.load_file(weights)["policy.4.bias"].shape == (outputs,)
 
 
-def test_ppo_in_one_file_bootstraps_across_no_end():
-    advantages = runpy.run_path(str(EXAMPLE))["advantages"]
+def test_ppo_in_one_file_bootstraps_across_no_end_and_plays_legal_actions_only():
+    names = runpy.run_path(str(EXAMPLE))
     rewards, values = torch.zeros(3, 2), torch.full((3, 2), 0.5)
     rewards[1, 0] = -1.0  # the first game is lost with the second decision
     ends = torch.tensor([[False, False], [True, False], [False, False]])
-    result = advantages(rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
+    result = names["advantages"](rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
     assert result[:, 0].tolist() == pytest.approx([-0.75, -1.5, 0.4])
     assert result[:, 1].tolist() == pytest.approx([0.1, 0.2, 0.4])
-
-
-def test_ppo_in_one_file_plays_legal_actions_only():
-    names = runpy.run_path(str(EXAMPLE))
     args = names["Args"](hidden=8)
     envs = names["make"](args, 16)
     network = names["Network"](envs, args.hidden)
-    seen, masks = names["as_tensors"](*envs.reset(seed=1))
-    choice, _ = network(seen, masks)
+    obs, masks = names["as_tensors"](*envs.reset(seed=1))
+    choice, _ = network(obs, masks)
     assert (choice.probs > 0).equal(masks)
     assert choice.entropy().isfinite().all()
     for _ in range(300):
-        moves = network(seen, masks)[0].sample()
+        moves = network(obs, masks)[0].sample()
         following, _, _, _, infos = envs.step(moves.numpy())
         assert "illegal" not in infos.get("final_info", {})
-        seen, masks = names["as_tensors"](following, infos)
+        obs, masks = names["as_tensors"](following, infos)
         assert masks.any(dim=1).all(), "every step is a decision in every game"
 
 
@@ -69,8 +65,8 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
     command = [sys.executable, script, "data"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = [line.partition(":")[0] for line in done.stdout.splitlines()]
-    assert told == ["pass 1", "pass 2", "pass 3", "saved"]
+    steps = [line.partition(":")[0] for line in done.stdout.splitlines()]
+    assert steps == ["pass 1", "pass 2", "pass 3", "saved"]
     monkeypatch.chdir(tmp_path)
     result = evaluation.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
     assert result.win_rate[0] > 0.5

@@ -239,16 +239,13 @@ def test_playouts_end_the_games_and_leave_them_as_they_were(players):
     assert (result.decisions[over] == 0).all() and (result.decisions[~over] > 0).all()
 
 
-def test_playouts_are_the_same_with_any_number_of_threads_and_games():
+def test_playouts_are_the_same_with_any_threads_and_games_and_repeats_are_averaged():
     states, streams = new_games(Rules(players=3), 9, seed=0), new_streams(1, 9)
     one = playout(states, streams.copy(), repeats=3)
     for part, threads in ((slice(9), 2), (slice(9), 4), (slice(4, 5), 1)):
         other = playout(states[part], streams[part].copy(), repeats=3, threads=threads)
         np.testing.assert_array_equal(one.returns[part], other.returns)
         np.testing.assert_array_equal(one.decisions[part], other.decisions)
-
-
-def test_repeats_are_averaged_and_go_on_differently():
     states, streams = new_games(Rules(), 5, seed=0), new_streams(1, 5)
     single = [playout(states, streams) for _ in range(8)]
     mean = playout(states, new_streams(1, 5), repeats=8)

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import positions
 import pytest
+import strategies
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -97,8 +98,8 @@ def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name,
         ended += int(over.sum())
         if mode is AutoresetMode.SAME_STEP:
             for row in np.flatnonzero(over):
-                seen, last = ours[-1]["final_obs"][row], other[-1]["final_obs"][row]
-                np.testing.assert_array_equal(last["observation"], seen)
+                obs, last = ours[-1]["final_obs"][row], other[-1]["final_obs"][row]
+                np.testing.assert_array_equal(last["observation"], obs)
                 assert not last["action_mask"].any()
         if mode is AutoresetMode.DISABLED and over.any():
             envs = native, single, masked
@@ -140,13 +141,24 @@ def test_an_illegal_action_forfeits(players, payoff):
         strict.step(illegal)
 
 
-def test_seeds_may_be_given_one_a_row():
+def test_seeds_may_be_given_one_a_row_and_without_one_options_continue_the_generators():
     envs = CarolusVectorEnv(3)
-    whole, _ = envs.reset(seed=7)
+    consecutive, _ = envs.reset(seed=7)
     listed, _ = envs.reset(seed=[9, None, 7])
-    np.testing.assert_array_equal(listed[[0, 2]], whole[[2, 0]])
+    np.testing.assert_array_equal(listed[[0, 2]], consecutive[[2, 0]])
     with pytest.raises(ValueError, match="seed must be one number or 3, got 2"):
         envs.reset(seed=[1, 2])
+
+    def dice() -> list[int]:
+        env, result = CarolusVectorEnv(3), []
+        env.reset(seed=9)
+        for _ in range(3):
+            env.reset(options={"first_player": 0})
+            result += env.games.states["generator"].tolist()
+        return result
+
+    first = dice()
+    assert dice() == first and len(set(first)) == 9
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
@@ -167,11 +179,11 @@ def test_views_are_given_where_copies_are_not_wanted():
     assert np.shares_memory(first, envs.step(envs.action_masks().argmax(axis=1))[0])
     envs = CarolusVectorEnv(4)
     first, infos = envs.reset(seed=1)
-    kept, actions = first.copy(), infos["action_mask"].argmax(axis=1)
+    before, actions = first.copy(), infos["action_mask"].argmax(axis=1)
     infos["action_mask"][:] = infos["_action_mask"][:] = 0
     assert envs.action_masks().any(axis=1).all()
     infos = envs.step(actions)[4]
-    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(first, before)
     assert infos["_action_mask"].all() and infos["action_mask"].any(axis=1).all()
 
 
@@ -196,11 +208,7 @@ CLANS = [0, 1, 2, 3, 4] * 3
 
 def played(decisions: int, players: int = 2, seed: int = 3) -> States:
     """A game after some random decisions."""
-    game = engine.new_games(ce.Rules(players), seed=seed)
-    stream = ce.new_streams(seed, 1)
-    for _ in range(decisions):
-        engine.step(game, engine.random_actions(game, stream))
-    return game
+    return strategies.played(ce.Rules(players), seed, decisions)[2]
 
 
 def given(game: States) -> dict:
@@ -243,20 +251,7 @@ def test_a_seed_replaces_the_positions_generator_and_a_set_up_is_that_of_the_opt
     assert games_of(env).states.tobytes() == start.tobytes()
 
 
-def test_without_a_seed_options_continue_the_games_generators():
-    def dice() -> list[int]:
-        env, result = CarolusVectorEnv(3), []
-        env.reset(seed=9)
-        for _ in range(3):
-            env.reset(options={"first_player": 0})
-            result += env.games.states["generator"].tolist()
-        return result
-
-    first = dice()
-    assert dice() == first and len(set(first)) == 9
-
-
-def test_a_vector_takes_one_for_all_games_or_one_each():
+def test_a_vector_takes_a_start_for_all_games_one_each_or_one_for_masked_rows():
     env = CarolusVectorEnv(3, opponents="greedy")
     env.reset(seed=1, options={"position": given(played(20))})
     assert (env.games.states["round"] == played(20)["round"]).all()
@@ -272,9 +267,6 @@ def test_a_vector_takes_one_for_all_games_or_one_each():
     assert env.games.states["player"].tolist() == [0, 0, 0]
     for field in ("region_paladins", "order"):  # the opponent may have taken a crown's paladin
         np.testing.assert_array_equal(env.games.states[field], start[field])
-
-
-def test_a_mask_starts_only_its_rows_as_the_options_say():
     env = CarolusVectorEnv(4)
     env.reset(seed=1)
     before = engine.copy(env.games.states)

@@ -87,11 +87,11 @@ def test_a_turn_agent_plays_the_candidates_that_the_environment_lists(players, k
     """Games of one learner in the environment, and of the agent, are the same."""
     agent = kind(players)
     env = gymnasium.make("CarolusMagnusTurns-v0", players=players, opponents=agent, seat=0)
-    seen, info = env.reset(seed=3)
+    obs, info = env.reset(seed=3)
     over = False
     while not over:
-        chosen = agent.choose(seen[None], info["action_mask"][None].astype(bool))[0]
-        seen, _, terminated, truncated, info = env.step(chosen)
+        chosen = agent.choose(obs[None], info["action_mask"][None].astype(bool))[0]
+        obs, _, terminated, truncated, info = env.step(chosen)
         over = terminated or truncated
     ended = env.unwrapped._vector.games.states.copy()
     games, streams = ce.new_games(ce.Rules(players), 1, seed=3), ce.new_streams(3, 1)
@@ -116,7 +116,7 @@ def test_a_turn_is_carried_out_as_it_was_chosen_whoever_plays_beside_and_without
         ce.step(one, actions[:1])
 
 
-def test_wrong_answers_and_other_games_are_told():
+def test_wrong_answers_and_other_games_are_refused():
     for dtype in ("float32", "uint8"):  # it is shown what the environments show
         assert 0 <= plays(LegalFirst(3, dtype), players=3) <= 1
     games, streams = ce.new_games(ce.Rules(3), 2, seed=1), ce.new_streams(1, 2)
@@ -169,12 +169,12 @@ def test_an_episode_is_one_seats_side_of_a_game(rules, dtype):
 
 def test_many_games_are_taken_a_few_at_a_time(monkeypatch):
     games = pack(records_of(Rules(2)))
-    whole = list(minari.episodes(games))
+    full = list(minari.episodes(games))
     monkeypatch.setattr(minari, "_AT_ONCE", 2)
-    told: list[int] = []
-    split = list(minari.episodes(games, progress=told.append))
-    assert told == [2, 4, 5] and len(whole) == len(split) == 10
-    for one, other in zip(whole, split, strict=True):
+    reported: list[int] = []
+    split = list(minari.episodes(games, progress=reported.append))
+    assert reported == [2, 4, 5] and len(full) == len(split) == 10
+    for one, other in zip(full, split, strict=True):
         for here, there in zip(one, other, strict=True):
             np.testing.assert_array_equal(here, there)
 
@@ -183,8 +183,8 @@ def test_the_environment_that_is_named_has_the_rules_and_they_are_one_set():
     rules = Rules(4, partners="adjacent", max_rounds=7)
     spec = minari.environment_spec(rules, "uint8", "greedy")
     env = gymnasium.make(type(spec).from_json(spec.to_json()))
-    seen, _ = env.reset(seed=1)
-    assert seen.dtype == np.uint8 and env.unwrapped._vector.games.rules == rules
+    obs, _ = env.reset(seed=1)
+    assert obs.dtype == np.uint8 and env.unwrapped._vector.games.rules == rules
     games = [pack(records_of(Rules(2, max_rounds=rounds), 1)) for rounds in (2, 3)]
     with pytest.raises(ValueError, match="one set of rules, got 2"):
         minari.rules_of_all(Packed.joined(games))

@@ -95,7 +95,7 @@ def positions(rules, games, seed=1):
 
 
 @pytest.mark.parametrize("rules", KINDS)
-def test_whole_turns_read_back_as_the_actions_that_they_were_written_from(rules):
+def test_full_turns_read_back_as_the_actions_that_they_were_written_from(rules):
     stream, phases = ce.new_streams(3, 1), set()
     for state, played in itertools.islice(positions(rules, 2), 60):
         for actions in (played, random_turn(state, stream)[0]):
@@ -189,7 +189,7 @@ def test_a_position_in_words_says_what_the_figure_shows():
 
 @pytest.mark.parametrize("rules", KINDS)
 @pytest.mark.parametrize("answers", harness.ANSWERS)
-def test_no_prompt_is_longer_than_its_limit_and_the_last_turns_that_fit_are_kept(rules, answers):
+def test_no_prompt_is_longer_than_its_limit_and_the_last_turns_that_fit_remain(rules, answers):
     lengths, history, refused = [], [], "prose " * 5_000
     for state, actions in itertools.islice(positions(rules, 2, seed=20), 0, None, 5):
         history += [f"player 0: {turn_text(state, actions)}" * 3]
@@ -200,14 +200,14 @@ def test_no_prompt_is_longer_than_its_limit_and_the_last_turns_that_fit_are_kept
     assert 6_000 < max(lengths) <= harness.LONGEST_PROMPT == 12_000
     observation = observe(figure_6()[0], answers)
     prompt = generate_prompt(observation, [f"player 1: turn {k} {'x' * 90}" for k in range(100)])
-    kept = [int(k) for k in re.findall(r"player 1: turn (\d+)", prompt)]
-    assert kept == list(range(100 - len(kept), 100)) and len(kept) > 20
+    remaining = [int(k) for k in re.findall(r"player 1: turn (\d+)", prompt)]
+    assert remaining == list(range(100 - len(remaining), 100)) and len(remaining) > 20
     assert "THE LAST TURNS" not in generate_prompt(observation)
 
 
 @pytest.mark.parametrize("rules", SHORT)
 @pytest.mark.parametrize("answers", harness.ANSWERS)
-def test_a_model_that_only_reads_plays_whole_games(rules, answers):
+def test_a_model_that_only_reads_plays_full_games(rules, answers):
     game, count, actions = ce.Game(rules, seed=4), 0, 0
     while not game.over:
         observation = observe(game.states[0], answers)
@@ -285,9 +285,9 @@ def test_a_response_without_a_legal_move_is_a_described_failure(response, raw, w
     assert why in parsed.error
     again = generate_prompt(observation, (), response, parsed.raw_action)
     assert again.startswith(generate_prompt(observation))
-    told = again.removeprefix(generate_prompt(observation))
-    assert why in told
-    assert ('the move "E+1". It is not legal' in told) == (raw is not None)
+    added = again.removeprefix(generate_prompt(observation))
+    assert why in added
+    assert ('the move "E+1". It is not legal' in added) == (raw is not None)
 
 
 def test_one_decision_is_one_decision():
@@ -394,7 +394,7 @@ def first_turn():
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_an_answer_is_a_whole_turn_and_is_asked_for_once(serve, players):
+def test_an_answer_is_a_full_turn_and_is_asked_for_once(serve, players):
     stub = serve(well)
     agent, rules = make(stub), ce.Rules(players, max_rounds=3)
     tables = [[0] + [1] * (players - 1), [1] * (players - 1) + [0]]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from strategies import Watcher, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import CompiledAgent
@@ -10,19 +11,6 @@ from carolus_env.engine.rules import BY_FORFEIT, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.envs import gym
 from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
-
-
-class First(bots.Agent):
-    """Plays the first legal action, and notes for whom it was asked."""
-
-    def __init__(self):
-        self.asked = set()
-
-    def act(self, states, generators):
-        self.asked |= set(states["player"].tolist())
-        return engine.legal_masks(states).argmax(axis=1)
 
 
 def learners(players=2, n=16, opponents="random", seed=1, **options):
@@ -66,9 +54,9 @@ def test_a_game_waits_for_its_learner_whose_seat_goes_round_and_says_what_it_pai
         assert (games.states["player"] == games.seats).all()
         assert games.masks().any(axis=1).all()
         np.testing.assert_array_equal(games.masks(), engine.legal_masks(games.states))
-        seen = games.observations(np.empty((n, observation.length(players)), np.float32))
+        obs = games.observations(np.empty((n, observation.length(players)), np.float32))
         wanted = observation.observe(games.states, games.seats, dtype=np.float32)
-        np.testing.assert_array_equal(seen, wanted)
+        np.testing.assert_array_equal(obs, wanted)
         end = go_on(games, learner(games))
         assert engine.is_over(end.states).all() and (np.diff(end.rows) > 0).all()
         np.testing.assert_array_equal(end.seats, (seed + end.rows + ended[end.rows]) % players)
@@ -107,14 +95,14 @@ def test_a_game_that_is_over_waits_for_its_restart(players):
 @every_number
 def test_opponents_sit_clockwise_from_the_learner(players):
     for seat in range(players):
-        opponents, everywhere = [First() for _ in range(players - 1)], First()
+        opponents, everywhere = [Watcher() for _ in range(players - 1)], Watcher()
         for given in (opponents, everywhere):
             games, learner = learners(players, 4, given, seat=seat), RandomLearner(4)
             for _ in range(30):
                 go_on(games, learner(games))
         wanted = [{(seat + 1 + k) % players} for k in range(players - 1)]
-        assert [opponent.asked for opponent in opponents] == wanted
-        assert everywhere.asked == set(range(players)) - {seat}
+        assert [set(opponent.shown("player")) for opponent in opponents] == wanted
+        assert set(everywhere.shown("player")) == set(range(players)) - {seat}
 
 
 @every_number
@@ -274,19 +262,19 @@ def test_masks_come_as_sb3_contrib_asks_for_them_and_nothing_given_changes_later
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
     env, learner = vec_env(3), RandomLearner(16)
-    seen = env.reset()
-    kept_ones = []
+    obs = env.reset()
+    copies = []
     assert is_masking_supported(env)
     for _ in range(50):
         masks = get_action_masks(env)
         np.testing.assert_array_equal(masks, engine.legal_masks(env.games.states))
         np.testing.assert_array_equal(env.action_masks(), masks)
-        kept_ones += [(given, given.copy()) for given in (masks, seen)]
-        seen, rewards, dones, _ = env.step(learner(env.games))
-        assert all(env.observation_space.contains(row) for row in seen)
+        copies += [(given, given.copy()) for given in (masks, obs)]
+        obs, rewards, dones, _ = env.step(learner(env.games))
+        assert all(env.observation_space.contains(row) for row in obs)
         assert rewards.dtype == np.float32 and dones.dtype == np.bool_
-    for given, kept in kept_ones:
-        np.testing.assert_array_equal(given, kept)
+    for given, copied in copies:
+        np.testing.assert_array_equal(given, copied)
     with pytest.raises(AttributeError, match="no method 'nonsense'"):
         env.env_method("nonsense")
     with pytest.raises(ValueError, match="the games share 'lengths'"):
@@ -333,9 +321,9 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     for _ in range(900 // (1 + 7 * turns)):
         masks = ours.action_masks()
         actions = np.array([random.choice(np.flatnonzero(mask)) for mask in masks])
-        seen, rewards, dones, infos = ours.step(actions)
-        same, paid, terminated, truncated, told = theirs.step(actions)
-        np.testing.assert_array_equal(seen, same)
+        obs, rewards, dones, infos = ours.step(actions)
+        same, paid, terminated, truncated, their_infos = theirs.step(actions)
+        np.testing.assert_array_equal(obs, same)
         np.testing.assert_array_equal(rewards, paid)
         np.testing.assert_array_equal(dones, terminated | truncated)
         assert not rewards[truncated].any(), "a game cut off is worth nothing"
@@ -345,7 +333,8 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
             if not dones[row]:
                 assert info == {}
                 continue
-            np.testing.assert_array_equal(info.pop("terminal_observation"), told["final_obs"][row])
+            last = info.pop("terminal_observation")
+            np.testing.assert_array_equal(last, their_infos["final_obs"][row])
             episode = info.pop("episode")
             assert (episode["r"], episode["l"]) == (pytest.approx(rewards[row]), lengths[row])
             assert info == {}, "what is cut off is worth nothing: not continued by a value"

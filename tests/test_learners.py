@@ -37,7 +37,7 @@ from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.td import TdConfig, TdRun
 from carolus_env.system import workers
 
-NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2"
+NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
     "ppo": f"{NETWORK} --games 8 --rollout 16 --batch 32 --steps 512 --eval-every 256 "
     "--curve-every 128",
@@ -98,7 +98,7 @@ POINTS = {
     "sb3": {"evaluation": [256, 512], "training": [256, 512]},
 }
 ADJACENT = "--partners adjacent --paladins-per-clan 30"
-DEFERRED = "--crown-choice deferred --max-rounds 30"
+DEFERRED = "--crown-choice deferred"
 
 
 def slow(*values):
@@ -369,10 +369,10 @@ def test_a_resumed_run_may_be_longer(run_of, learner):
     points = [point[unit] for point in read(folder, "curve")["evaluation"]]
     assert points[: len(POINTS[learner]["evaluation"])] == POINTS[learner]["evaluation"]
     assert points[-1] in ends
-    kept = read(folder, "config")
-    assert kept["config"] == {**was["config"], option: amount}
-    assert kept["command"].startswith(f"{was['command']}; python train.py --resume")
-    assert kept["command"].endswith(f"--{option} {amount}")
+    config = read(folder, "config")
+    assert config["config"] == {**was["config"], option: amount}
+    assert config["command"].startswith(f"{was['command']}; python train.py --resume")
+    assert config["command"].endswith(f"--{option} {amount}")
 
 
 def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(runs, tmp_path):
@@ -387,12 +387,12 @@ def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(r
 
     theirs = MaskablePPO.load(folder / "resume" / "model_512_steps")
     env = CarolusTurnsVecEnv(Rules(), 64, "random", seed=3, turns=Turns(8))
-    seen = env.reset()
+    obs = env.reset()
     for _ in range(10):
         masks = env.action_masks()
-        ours = likeliest(MlpModel.load(final), seen, masks == 1)
-        assert (ours == theirs.predict(seen, action_masks=masks, deterministic=True)[0]).all()
-        seen, *_ = env.step(ours)
+        ours = likeliest(MlpModel.load(final), obs, masks == 1)
+        assert (ours == theirs.predict(obs, action_masks=masks, deterministic=True)[0]).all()
+        obs, *_ = env.step(ours)
 
 
 def config_with(folder, **options):
@@ -427,14 +427,14 @@ def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(tmp_path, monkeypatch, capsys):
-    folder, whole, last = tmp_path / "r", np.savez, []
+    folder, save_arrays, last = tmp_path / "r", np.savez, []
 
     def full_once(*given, **arrays):
         written = (folder / "resume" / "numbers.json").exists()
         last.append(read(folder / "resume", "numbers")["done"] if written else None)
         if len(last) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        whole(*given, **arrays)
+        save_arrays(*given, **arrays)
 
     monkeypatch.setattr(np, "savez", full_once)
     assert train.main(words("ppo", tmp_path)) == 0

@@ -121,14 +121,14 @@ def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
     trap.unlink()
     with zipfile.ZipFile(tmp_path / "z", "w") as archive:  # what torch.save writes
         archive.writestr("archive/data.pkl", bomb)
-    whole = saved.with_suffix(".safetensors").read_bytes()
+    intact = saved.with_suffix(".safetensors").read_bytes()
     data = {
         "pickle": bomb,
         "torch": (tmp_path / "z").read_bytes(),
-        "cut short": whole[:-7],
+        "cut short": intact[:-7],
         "zeros": bytes(64),
         "empty": b"",
-        "longer": whole + b"more",
+        "longer": intact + b"more",
     }[kind]
     saved.with_suffix(".safetensors").write_bytes(data)
     with pytest.raises(ModelError, match=r"p\.safetensors: not the weights that its JSON"):

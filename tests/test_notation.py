@@ -10,7 +10,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
-from strategies import history, some_states
+from strategies import history, sample_states
 
 from carolus_env import engine, notation
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
@@ -115,7 +115,13 @@ def test_the_emperor_says_what_he_finds_and_what_comes_of_it_also_the_end():
         read_move(state, "E+2 A builds 10")
 
 
-def test_a_region_over_the_seam_is_named_clockwise():
+def test_any_territory_names_its_region_also_over_the_seam_but_a_wrong_span_does_not():
+    state = merged()[0]
+    for where in ("3-5", "3", "4", "5"):
+        assert read_move(state, f"red>{where}") == [region_action(RED, 2)]
+    for where in ("3-4", "4-5", "5-3", "15", "99"):
+        with pytest.raises(NotationError, match=rf"no region {where}; there are 0-1, 2, 3-5, 6, 7"):
+            read_move(state, f"red>{where}")
     game = merged()
     assert [notation.region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
     game["region_first"][0, :12] = [1, 2, 3, *range(6, 15)]
@@ -127,16 +133,11 @@ def test_a_region_over_the_seam_is_named_clockwise():
         notation.region_text(game[0], 12)
 
 
-def test_any_territory_names_its_region_but_a_wrong_span_does_not():
-    state = merged()[0]
-    for where in ("3-5", "3", "4", "5"):
-        assert read_move(state, f"red>{where}") == [region_action(RED, 2)]
-    for where in ("3-4", "4-5", "5-3", "15", "99"):
-        with pytest.raises(NotationError, match=rf"no region {where}; there are 0-1, 2, 3-5, 6, 7"):
-            read_move(state, f"red>{where}")
-
-
-def test_what_is_no_move_now_is_refused_with_what_is_expected():
+def test_moves_are_read_one_after_the_other_or_refused_with_what_is_expected():
+    game, blues = merged(), [region_action(BLUE, 2)] * 2
+    actions = [court_action(RED), *blues, move_action(2)]
+    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == actions
+    assert game.tobytes() == merged().tobytes()
     for text, said in (
         ("d3", "expected a paladin such as"),
         ("mauve>court", "expected one of red, pink, blue, yellow, green, got 'mauve'"),
@@ -151,13 +152,6 @@ def test_what_is_no_move_now_is_refused_with_what_is_expected():
     ):
         with pytest.raises(NotationError, match=said):
             read_moves(merged()[0], text)
-
-
-def test_several_moves_are_read_one_after_the_other():
-    game, blues = merged(), [region_action(BLUE, 2)] * 2
-    actions = [court_action(RED), *blues, move_action(2)]
-    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == actions
-    assert game.tobytes() == merged().tobytes()
 
 
 def test_rolls_are_written_and_read():
@@ -189,7 +183,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(st.deferred(lambda: st.sampled_from(some_states())), PIECES)
+@given(st.deferred(lambda: st.sampled_from(sample_states())), PIECES)
 def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
     try:
         actions = read_moves(state, text)
@@ -209,19 +203,19 @@ def test_a_games_text_is_read_back_event_by_event(rules, seed):
     assert events == record["events"]
 
 
-def test_each_turn_is_told_with_its_first_event_its_round_and_seat():
+def test_each_turn_is_listed_with_its_first_event_its_round_and_seat():
     record = record_of(Rules(3), seed=5)
-    told, states = (
+    turns, states = (
         list(notation.turn_texts(start_of(record), record["events"])),
         replay_positions(record),
     )
-    for each in told:
+    for each in turns:
         at, event = each.event, record["events"][each.event]
         assert each.seat == event["player"]
         assert notation.event_text(states[at], event, states[at + 1]) in each.text
-    assert (told[0].event, told[0].round) == (0, 0)
-    assert told[0].text.startswith(roll_text(record["events"][0]["roll"]))
-    assert told[-1].round == max(each.round for each in told) > 1
+    assert (turns[0].event, turns[0].round) == (0, 0)
+    assert turns[0].text.startswith(roll_text(record["events"][0]["roll"]))
+    assert turns[-1].round == max(each.round for each in turns) > 1
 
 
 def test_a_turn_has_one_text_and_what_is_alike_is_counted():

@@ -9,7 +9,7 @@ import pytest
 from positions import position as set_up
 from positions import region
 from reference import team_of
-from strategies import history
+from strategies import every_number, history
 
 from carolus_env import engine
 from carolus_env.engine import observation
@@ -28,7 +28,6 @@ RULES = {
     "abundant": Rules(4, paladins_per_clan=200, max_rounds=None),
 }
 every_rules = pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def positions(rules, games=8, every=9, seed=1):
@@ -84,8 +83,8 @@ def plain_reading(given, viewer):
 
 
 def assert_reads(states, row, viewer):
-    seen = observe(states[row : row + 1], [viewer])[0]
-    blocks = observation.unpack(seen, int(states["players"][0]))
+    obs = observe(states[row : row + 1], [viewer])[0]
+    blocks = observation.unpack(obs, int(states["players"][0]))
     wanted = plain_reading(position.to_dict(states[row]), viewer)
     assert list(blocks) == list(wanted)
     for name, block in blocks.items():
@@ -108,14 +107,14 @@ def test_strength_is_counted_up_to_what_a_byte_holds():
     states = set_up(heap, courts=[[1] * 5], paladins_per_clan=200)
     for viewer in (0, 1):
         assert_reads(states, 0, viewer)
-        seen = observation.unpack(observe(states, [viewer])[0], 2)
-        assert seen["region_strength"][:, 0].tolist() == [[255, 0], [0, 255]][viewer]
+        obs = observation.unpack(observe(states, [viewer])[0], 2)
+        assert obs["region_strength"][:, 0].tolist() == [[255, 0], [0, 255]][viewer]
 
 
 @pytest.mark.parametrize("paladins", [40, 200])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @every_number
-def test_rows_are_written_whole_and_nothing_outside_them(players, dtype, paladins):
+def test_rows_are_written_in_full_and_nothing_outside_them(players, dtype, paladins):
     for state in positions(Rules(players, paladins_per_clan=paladins), games=1)[:40]:
         game = state.reshape(1)
         for before in (77, 88):
@@ -125,15 +124,12 @@ def test_rows_are_written_whole_and_nothing_outside_them(players, dtype, paladin
             np.testing.assert_array_equal(room[1:2], observe(game, dtype=dtype))
 
 
-def test_without_viewers_it_is_the_player_to_move_who_looks():
+def test_the_player_to_move_is_the_viewer_and_rows_pick_games_in_the_order_given():
     for rules in (Rules(2), Rules(4)):
         states = positions(rules)
         seats = states["player"].astype(int)
         assert (seats[states["phase"] == OVER] == 0).all()
         np.testing.assert_array_equal(observe(states), observe(states, seats))
-
-
-def test_rows_pick_games_in_the_order_given():
     states = positions(Rules(3))
     rows = np.array([5, 2, 9])
     np.testing.assert_array_equal(observe(states, rows=rows), observe(states)[rows])
@@ -192,8 +188,8 @@ def test_no_entry_ever_exceeds_its_high(players, paladins, crown_choice, choose)
             actions = choose(engine.legal_masks(states, rows=rows))
         engine.step(states, actions, rows=rows)
         for viewer in range(players):
-            seen = observe(states, np.full(8, viewer))
-            np.maximum(most, seen.max(axis=0), out=most)
+            obs = observe(states, np.full(8, viewer))
+            np.maximum(most, obs.max(axis=0), out=most)
     assert (most <= highs(players)).all()
     if paladins == 3:
         assert states["round"].max() == 150
@@ -207,33 +203,17 @@ def test_a_changed_layout_has_a_new_version():
     assert {1: "8a4bcfb88de51d1d"}[observation.VERSION] == digest
 
 
-def test_only_games_of_2_3_or_4_players_can_be_seen_together():
+def test_impossible_players_viewers_and_outs_are_refused():
     for players in (0, 1, 5, "2"):
         with pytest.raises(ValueError, match=f"players .*{players}"):
             layout(players)
     mixed = np.concatenate([engine.new_games(Rules(n), seed=1) for n in (2, 3)])
     with pytest.raises(ValueError, match="different numbers of players"):
         observe(mixed)
-
-
-def test_a_viewer_who_does_not_sit_there_is_refused():
     wrong = [[0], [0, 1, 2], [0, 2], [-1, 0], [[0, 1]], [0.5, 1.0], [float("nan"), 0], ["0", "1"]]
     for viewers in wrong:
         with pytest.raises(ValueError, match="viewers must be 2 seats from 0 to 1"):
             observe(engine.new_games(Rules(2), 2, seed=1), viewers)
-
-
-def test_what_is_given_may_be_changed_without_effect_on_others():
-    for given in (slices, highs, scales):
-        before, mine = str(given(2)), given(2)
-        if isinstance(mine, dict):
-            mine.clear()
-        else:
-            mine[:] = 7
-        assert str(given(2)) == before
-
-
-def test_an_out_that_does_not_fit_is_refused():
     games, read_only = engine.new_games(Rules(2), 2, seed=1), np.zeros((2, 225), np.uint8)
     read_only.flags.writeable = False
     for dtype in (np.float64, np.int8, bool, ">f4"):
@@ -248,3 +228,13 @@ def test_an_out_that_does_not_fit_is_refused():
     ):
         with pytest.raises(ValueError, match=rf"contiguous, writeable {np.dtype(dtype)} array"):
             observe(games, dtype=dtype, out=out)
+
+
+def test_what_is_given_may_be_changed_without_effect_on_others():
+    for given in (slices, highs, scales):
+        before, mine = str(given(2)), given(2)
+        if isinstance(mine, dict):
+            mine.clear()
+        else:
+            mine[:] = 7
+        assert str(given(2)) == before

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stand_in
+from positions import exact_value
 from stand_in import LATE, PLACING
 
 from carolus_env import bots, engine
@@ -120,7 +121,7 @@ def test_the_set_up_draws_every_layout_and_first_player_alike():
 
 @pytest.mark.parametrize(("players", "set_up", "turn"), [(2, 792, 56), (3, 2002, 126)])
 def test_a_roll_has_every_multiset_as_outcome(players, set_up, turn):
-    state, seen = some_state(load(players=players), 16), []
+    state, outcomes_of_rolls = some_state(load(players=players), 16), []
     player, last = int(state.states["player"][0]), set_up - 1
     for outcome in (0, 7, last):
         after, text = state.clone(), state.action_to_string(adapter.CHANCE, outcome)
@@ -131,15 +132,15 @@ def test_a_roll_has_every_multiset_as_outcome(players, set_up, turn):
         assert len(faces) == sum(held) + after.states["crowns"][0, player] == 3 + 2 * players
     with pytest.raises(ValueError, match=f"from 0 to {last} here, got {set_up}"):
         state.apply_action(set_up)
-    while turn not in seen:
+    while turn not in outcomes_of_rolls:
         if state.is_chance_node():
             outcomes = state.chance_outcomes()
             assert [outcome for outcome, _ in outcomes] == list(range(len(outcomes)))
             assert sum(probability for _, probability in outcomes) == pytest.approx(1, abs=1e-12)
             outcomes.clear()  # a copy, which OpenSpiel's search shuffles
-            seen.append(len(state.chance_outcomes()))
+            outcomes_of_rolls.append(len(state.chance_outcomes()))
         state.apply_action(state.legal_actions()[0])
-    assert seen == [set_up] * players + [turn]
+    assert outcomes_of_rolls == [set_up] * players + [turn]
     assert state.get_game().info.max_chance_outcomes == set_up
 
 
@@ -187,7 +188,7 @@ def test_every_option_of_the_rules_is_a_parameter_and_impossible_ones_are_named(
             load(**options)
 
 
-def test_a_game_can_start_from_a_position():
+def test_a_game_can_start_from_a_position_and_actions_are_in_the_notation():
     wanted = from_text(LATE)
     wanted["generator"] = 0
     game = load(position=LATE.replace("=", ":"))
@@ -196,13 +197,10 @@ def test_a_game_can_start_from_a_position():
     again = load(position=LATE)
     assert str(again) == str(game)
     assert "paladins_per_clan:6" in str(game), "an equals sign would end the parameter"
-    whole = adapter.game_of(Rules(paladins_per_clan=6, max_rounds=5))
-    assert str(whole.new_initial_state(LATE)) == str(game.new_initial_state())
+    started = adapter.game_of(Rules(paladins_per_clan=6, max_rounds=5))
+    assert str(started.new_initial_state(LATE)) == str(game.new_initial_state())
     with pytest.raises(ValueError, match="the position has Rules"):
         load().new_initial_state(LATE)
-
-
-def test_actions_are_written_in_the_notation_and_equal_positions_alike():
     state = load(position=PLACING).new_initial_state()
     for action in state.legal_actions():
         text = state.action_to_string(1, action)
@@ -224,12 +222,12 @@ def test_a_seat_sees_the_packages_observation(players):
     for moves in (30, 60):
         state = some_state(load(players=players), moves)
         for seat in range(players):
-            seen = observation.observe(state.states, np.array([seat]), dtype=np.float32)[0]
+            obs = observation.observe(state.states, np.array([seat]), dtype=np.float32)[0]
             observer.set_from(state, seat)
             who = [float(seat == k) for k in range(players)]
-            assert observer.tensor.tolist() == [*who, *seen.tolist()]
+            assert observer.tensor.tolist() == [*who, *obs.tolist()]
             assert state.observation_tensor(seat) == observer.tensor.tolist()
-            blocks = {"player": np.array(who), **observation.unpack(seen, players)}
+            blocks = {"player": np.array(who), **observation.unpack(obs, players)}
             np.testing.assert_equal(observer.dict, blocks)
         assert observer.string_from(state, 0) == to_line(state.states[0], generator=False)
         with pytest.raises(ValueError, match=f"from 0 to {players - 1}, got {players}"):
@@ -243,12 +241,12 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out():
     for clan in (4, 4, 0):
         state.apply_action(clan)
     assert state.observation_tensor(1)[:3] == [0, 1, 0]
-    seen = observation.unpack(np.array(state.observation_tensor(1)[3:]), 3)
-    laid = seen["region_paladins"]
-    whole = observation.unpack(np.array(observation.highs(3) * observation.scales(3)), 3)
+    obs = observation.unpack(np.array(state.observation_tensor(1)[3:]), 3)
+    laid = obs["region_paladins"]
+    highest = observation.unpack(np.array(observation.highs(3) * observation.scales(3)), 3)
     assert np.argwhere(laid).tolist() == [[0, 2], [4, 0], [4, 1]]
-    assert laid.max() == pytest.approx(whole["region_paladins"].max() / 200)
-    assert sum(np.count_nonzero(block) for block in seen.values()) == 3
+    assert laid.max() == pytest.approx(highest["region_paladins"].max() / 200)
+    assert sum(np.count_nonzero(block) for block in obs.values()) == 3
 
 
 def test_an_agent_plays_as_a_bot_and_a_bot_as_an_agent():
@@ -293,31 +291,6 @@ def test_playouts_value_a_position_for_every_seat_and_are_no_longer_than_said():
     assert game.max_chance_nodes_in_history() == 6, "rounds 4 and 5, and rolls of the set-up"
     assert 6 <= max(decisions) <= 2 * (7 + 2 * 8)
     assert game.info.max_game_length == 2 * (7 + 2 * 8)
-
-
-def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
-    """The payoffs under best play of a game ``(1,)``, by the engine's explicit chance alone."""
-    key = game.tobytes()
-    if key in known:
-        return known[key]
-    if engine.is_over(game)[0]:
-        result = engine.returns(game)[0]
-    elif chance.roll_due(game)[0]:
-        outcomes, likelihood = chance.chance_outcomes(game["dice_due"][0]), dict[bytes, float]()
-        for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
-            after = game.copy()
-            chance.apply_roll(after, faces)
-            data = after.tobytes()
-            likelihood[data] = likelihood.get(data, 0.0) + probability
-        result = sum(p * exact_value(from_bytes(data), known) for data, p in likelihood.items())
-    else:
-        player, result = int(game["player"][0]), np.full(2, -2.0)
-        for action in engine.legal_actions(game):
-            after = game.copy()
-            engine.step(after, np.array([action]), roll=False)
-            result = max(result, exact_value(after, known), key=lambda payoffs: payoffs[player])
-    known[key] = result
-    return result
 
 
 def test_a_late_position_is_worth_what_its_note_says():

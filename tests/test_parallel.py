@@ -29,18 +29,18 @@ def test_it_plays_the_games_of_the_aec_environment(players):
     assert here.action_spaces == {name: here.action_space(name) for name in here.possible_agents}
     assert set(here.observation_spaces) == set(here.possible_agents)
     there.reset(seed=5)
-    seen, infos = here.reset(seed=5)
+    obs, infos = here.reset(seed=5)
     random, nonsense = np.random.default_rng(5), 10_000
     while here.agents:
         mover = there.agent_selection
         assert {info["active_agent"] for info in infos.values()} == {mover}
         for agent in here.agents:
             for key, array in there.observe(agent).items():
-                np.testing.assert_array_equal(seen[agent][key], array)
-        action = int(random.choice(np.flatnonzero(seen[mover]["action_mask"])))
+                np.testing.assert_array_equal(obs[agent][key], array)
+        action = int(random.choice(np.flatnonzero(obs[mover]["action_mask"])))
         there.step(action)
         actions = dict.fromkeys(here.agents, nonsense) | {mover: action}
-        seen, *results, infos = here.step(actions)
+        obs, *results, infos = here.step(actions)
         assert results == [there.rewards, there.terminations, there.truncations]
     assert sum(results[0].values()) == 0 and any(results[0].values())
     assert here.step({}) == ({}, {}, {}, {}, {})
@@ -48,12 +48,12 @@ def test_it_plays_the_games_of_the_aec_environment(players):
 
 def test_the_player_to_move_must_act_legally():
     env = carolus_magnus_v0.parallel_env()
-    seen, infos = env.reset(seed=1)
+    obs, infos = env.reset(seed=1)
     mover = infos["player_0"]["active_agent"]
     [other] = set(env.agents) - {mover}
     with pytest.raises(KeyError, match=rf"lack {mover}.* got those of \['{other}'\]"):
         env.step({other: 0})
-    illegal = int(seen[mover]["action_mask"].argmin())
+    illegal = int(obs[mover]["action_mask"].argmin())
     with pytest.raises(ce.IllegalActionError):
         env.step({mover: illegal})
     env = carolus_magnus_v0.parallel_env(illegal="forfeit")

@@ -27,7 +27,7 @@ from positions import (
     region,
     roll,
 )
-from strategies import history, rules, seeds
+from strategies import every_number, history, rules, seeds
 from test_bots import middle_games
 
 from agents import fit_planner
@@ -50,7 +50,6 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.planning import heuristic, plans
 from carolus_env.system.compiler import entry
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 NAMES = [feature.name for feature in heuristic.FEATURES]
 
 

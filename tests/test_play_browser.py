@@ -191,8 +191,12 @@ def fits(tab):
     return tab.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_whole_game_is_played_by_clicking(open_tab, page, size):
+@pytest.mark.parametrize(
+    ("size", "decide"),
+    [(DESKTOP, click_on), (PHONE, click_on), (DESKTOP, type_on)],
+    ids=["clicking", "clicking on a phone", "keyboard"],
+)
+def test_a_full_game_is_played(open_tab, page, size, decide):
     tab = open_tab(size=size)
     tab.locator(".level").first.wait_for()
     assert fits(tab)
@@ -204,24 +208,14 @@ def test_a_whole_game_is_played_by_clicking(open_tab, page, size):
         marked = [line.get_attribute("data-event") for line in tab.locator(".log .fresh").all()]
         assert [int(event) for event in marked] == view_of(tab, page)["news"]
         news.update(marked)
-        click_on(tab)
+        decide(tab)
     assert seen >= {"disc", "place", "move", "crown"} and news
     assert tab.locator(".log [data-round]").first.get_attribute("data-round") == "set-up"
     record = view_of(tab, page)["record"]
     assert replay(record) == []
-    assert record["result"] is not None
+    assert record["result"]["rounds"] == 2
     assert tab.locator("h1").inner_text() == "The game reached its limit of 2 rounds; nobody won."
     assert events(tab) == len(record["events"])
-
-
-def test_a_whole_game_is_played_by_keyboard(open_tab, page):
-    tab = open_tab()
-    start_game(tab)
-    while decided(tab) != "over":
-        type_on(tab)
-    record = view_of(tab, page)["record"]
-    assert replay(record) == []
-    assert record["result"]["rounds"] == 2
     parts = [action_parts(event["action"]) for event in record["events"] if "action" in event]
     places = [part.destination for part in parts if part.kind == "place"]
     assert {place == 0 for place in places} == {True, False}, "court and regions"
@@ -246,7 +240,7 @@ def test_an_illegal_click_says_why_and_changes_nothing(open_tab):
     refused(".region:not(.open) text", f"The Emperor cannot reach {where} this turn.")
 
 
-def test_pieces_and_what_a_paladin_would_do_are_told_where_they_are_pointed_at(open_tab, page):
+def test_pieces_and_what_a_paladin_would_do_are_shown_where_they_are_pointed_at(open_tab, page):
     tab = game_at(open_tab, "place")
     tip, board, game = tab.locator(".tip"), tab.locator(".board"), view_of(tab, page)
     for piece, said in ((".disc", "disc 1: "), (".castles", " of 10 castles")):
@@ -372,10 +366,10 @@ def test_names_are_shown_as_they_are_and_run_nothing(open_tab):
     assert tab.locator("h1").inner_text().endswith(NASTY)
     assert tab.locator("main img").count() == 0
     tab.get_by_text("The board in words").click()
-    told = tab.locator(".words li")
-    sync_api.expect(told).to_have_count(15 + 2)
-    assert f" for {NASTY}, " in told.first.inner_text()
-    assert told.nth(15).inner_text().startswith(f"{NASTY}, 0 castles of 10: ")
+    lines = tab.locator(".words li")
+    sync_api.expect(lines).to_have_count(15 + 2)
+    assert f" for {NASTY}, " in lines.first.inner_text()
+    assert lines.nth(15).inner_text().startswith(f"{NASTY}, 0 castles of 10: ")
     drop(tab, finished("greedy", 2, names=[NASTY, NASTY]))
     assert NASTY in tab.locator("h1").inner_text()
     assert tab.evaluate("window.hit") is None
@@ -650,7 +644,7 @@ def test_on_a_phone_the_actions_stay_in_sight_and_a_second_tap_moves(open_tab):
     after(tab, region.tap)
 
 
-def test_a_screen_readers_path_through_a_whole_turn(open_tab):
+def test_a_screen_readers_path_through_a_full_turn(open_tab):
     tab = open_tab()
     start_game(tab)
     wanted = {"disc": "disc ", "crown": "Choose ", "place": " paladin to ", "move": " step"}

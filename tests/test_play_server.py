@@ -69,11 +69,11 @@ def test_a_game_is_played_to_its_end_and_saved(page):
     assert headers["content-disposition"] == 'attachment; filename="carolus.jsonl"'
     assert replay(game["record"]) == []
     assert json.loads(content) == game["record"]
-    _, whole = page.get(f"games/{game['key']}")
+    _, full = page.get(f"games/{game['key']}")
     _, rest = page.get(f"games/{game['key']}?since=5")
-    assert [line["event"] for line in whole["log"]] == list(range(game["at"]))
-    assert rest["log"] == whole["log"][5:], "the log goes on where the page has it"
-    assert whole["log"][0]["text"].startswith("rolls ")
+    assert [line["event"] for line in full["log"]] == list(range(game["at"]))
+    assert rest["log"] == full["log"][5:], "the log goes on where the page has it"
+    assert full["log"][0]["text"].startswith("rolls ")
 
 
 def test_a_game_and_its_position_say_how_regions_stand_and_what_paladins_would_do(page):
@@ -93,8 +93,8 @@ def test_a_game_and_its_position_say_how_regions_stand_and_what_paladins_would_d
         assert " for Anna, " in decision["powers"]
     status, shown = page.post("positions", {"text": game["line"]})
     assert (status, shown["line"], shown["decides"]) == (200, game["line"], True)
-    for region, told in zip(game["regions"], shown["regions"], strict=True):
-        assert region | {"powers": ANY, "result": ANY} == told
+    for region, region_shown in zip(game["regions"], shown["regions"], strict=True):
+        assert region | {"powers": ANY, "result": ANY} == region_shown
     status, hint = page.post("positions/hint", {"text": game["line"], "agent": "greedy"})
     assert (status, hint["agent"]) == (200, "greedy")
     moving = persons_turn(page, "move")
@@ -217,7 +217,7 @@ def test_agents_of_the_command_line_are_offered(tmp_path):
         Roster([f"{file}x.py:play"])
 
 
-def test_answers_forbid_inline_scripts_framing_and_sniffing(page):
+def test_only_own_files_are_served_without_inline_scripts_framing_or_sniffing(page):
     for path in ("/", "/game/x", "/replay", "/static/app.js", "/api/menu", "/api/nothing"):
         _, headers, content = page.request(path)
         assert server.HEADERS.items() <= headers.items()
@@ -230,6 +230,17 @@ def test_answers_forbid_inline_scripts_framing_and_sniffing(page):
     assert "unsafe" not in policy
     assert server.HEADERS["x-content-type-options"] == "nosniff"
     assert server.HEADERS["referrer-policy"] == "no-referrer"
+    with server.open_socket(0) as listening:
+        assert listening.getsockname()[0] == "127.0.0.1"
+    modules = sorted(server.STATIC.glob("*.js"))
+    for module in modules:
+        status, headers, content = page.request(f"/static/{module.name}")
+        assert (status, content) == (200, module.read_bytes())
+        assert headers["content-type"].startswith("text/javascript")
+        for used in re.findall(r'from "\./([\w.-]+)"', module.read_text()):
+            assert server.STATIC / used in modules, f"{module.name} imports {used}"
+    for path in ("", "/../server.py", "/%2e%2e/server.py", "/..%2fserver.py", "//etc/passwd"):
+        assert page.request(f"/static{path}")[0] == 404
 
 
 def answered(path, *headers, method="GET", said=()):
@@ -304,15 +315,12 @@ def test_a_bad_request_gets_a_sentence(page, path, body, status, reason):
     assert reason in answer["error"]
 
 
-def test_a_request_that_breaks_off_is_no_error_of_the_server():
+def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeypatch):
     headers = {"host": "127.0.0.1:1", "origin": "http://127.0.0.1:1"}
     headers["content-type"] = "application/json"
     begun = {"type": "http.request", "body": b"{", "more_body": True}
     status, answer = answered("/api/games", *headers.items(), method="POST", said=(begun,))
     assert (status, json.loads(answer)) == (400, {"error": "the request was cut off"})
-
-
-def test_other_types_wrong_queries_and_huge_bodies_are_refused(page, monkeypatch):
     for path in ("games", "files"):
         for kind in ("text/plain", "multipart/form-data"):
             assert page.post(path, TWO, kind)[0] == 415
@@ -327,21 +335,7 @@ def test_other_types_wrong_queries_and_huge_bodies_are_refused(page, monkeypatch
     assert page.post_file("a", b"a" * (2**20 + 1))[0] == 413
 
 
-def test_the_page_is_served_to_this_machine_and_nothing_outside_of_it(page):
-    with server.open_socket(0) as listening:
-        assert listening.getsockname()[0] == "127.0.0.1"
-    modules = sorted(server.STATIC.glob("*.js"))
-    for module in modules:
-        status, headers, content = page.request(f"/static/{module.name}")
-        assert (status, content) == (200, module.read_bytes())
-        assert headers["content-type"].startswith("text/javascript")
-        for used in re.findall(r'from "\./([\w.-]+)"', module.read_text()):
-            assert server.STATIC / used in modules, f"{module.name} imports {used}"
-    for path in ("", "/../server.py", "/%2e%2e/server.py", "/..%2fserver.py", "//etc/passwd"):
-        assert page.request(f"/static{path}")[0] == 404
-
-
-def test_of_too_many_games_the_one_used_longest_ago_is_dropped(monkeypatch):
+def test_of_too_many_games_the_oldest_goes_and_of_a_large_file_the_first_are_shown(monkeypatch):
     monkeypatch.setattr(api, "MAX_HELD", 2)
     held: api.Held[int] = api.Held("game")
     keys = [held.add(number) for number in (1, 2)]
@@ -350,6 +344,15 @@ def test_of_too_many_games_the_one_used_longest_ago_is_dropped(monkeypatch):
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
     with pytest.raises(RequestError, match="does not hold this game"):
         held.find(keys[1])
+    line = record_line(finished())
+    monkeypatch.setattr(library, "MAX_LINES", 3)
+    book = GameFile.from_bytes("many", line * 5)
+    assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
+    book = GameFile.from_bytes("many", line[:-2] + b',"more":1e999}\n' + line * 5)
+    assert [game.title for game in book.games] == ["line 2", "line 3"]
+    assert "line 1: the record cannot be written" in book.problems[1]
+    monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
+    assert len(GameFile.from_bytes("many", line * 5).games) == 2
 
 
 def test_a_file_is_stepped_through_and_played_on_from_any_position(page):
@@ -404,7 +407,7 @@ def test_a_file_without_games_is_refused_with_the_reason(page, monkeypatch, cont
     assert reason in answer["error"]
 
 
-def test_a_record_that_breaks_the_rules_is_refused_with_the_event(page):
+def test_a_record_that_breaks_the_rules_is_refused_and_names_in_others_are_data(page):
     record = finished()
     at = next(i for i, event in enumerate(record["events"]) if "action" in event)
     record["events"][at] = {**record["events"][at], "action": 94}
@@ -413,21 +416,6 @@ def test_a_record_that_breaks_the_rules_is_refused_with_the_event(page):
     status, answer = page.get(f"files/{book['key']}/0")
     assert status == 422
     assert f"event {at}" in answer["error"]
-
-
-def test_of_a_large_file_the_first_games_are_shown(monkeypatch):
-    line = record_line(finished())
-    monkeypatch.setattr(library, "MAX_LINES", 3)
-    book = GameFile.from_bytes("many", line * 5)
-    assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
-    book = GameFile.from_bytes("many", line[:-2] + b',"more":1e999}\n' + line * 5)
-    assert [game.title for game in book.games] == ["line 2", "line 3"]
-    assert "line 1: the record cannot be written" in book.problems[1]
-    monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
-    assert len(GameFile.from_bytes("many", line * 5).games) == 2
-
-
-def test_names_in_untrusted_records_are_data(page):
     record = finished(names=[NASTY, "\x1b[31m" + "x" * 100])
     assert names_of(record) == (NASTY, "?[31m" + "x" * 35)
     assert names_of({**record, "names": [1, 2]}) == ("random", "random")

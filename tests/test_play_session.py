@@ -7,9 +7,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from strategies import Watcher
 
 from carolus_env import bots, engine
-from carolus_env.bots import Agent
 from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rules, action_parts
 from carolus_env.engine.state import single
 from carolus_env.notation import region_text
@@ -78,10 +78,10 @@ def test_impossible_seats_and_seeds_are_refused(change, named):
 
 @pytest.mark.parametrize("spec", ["random", "mcts:sims=20", "planner"])
 def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec):
-    whole = play_on(fresh(spec, "greedy", max_rounds=3))
-    events = len(whole.events)
+    full = play_on(fresh(spec, "greedy", max_rounds=3))
+    events = len(full.events)
     for cut in range(5, events, 7):  # in mid-turn too, where the agent has planned all of it
-        assert play_on(taken_up(whole, cut)).events == whole.events, cut
+        assert play_on(taken_up(full, cut)).events == full.events, cut
 
 
 def test_other_decisions_are_not_undone():
@@ -135,7 +135,7 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_actions_steps_and_regions_are_told_as_what_then_happens(players):
+def test_actions_steps_and_regions_are_described_as_what_then_happens(players):
     session = fresh(*["greedy"] * players, seed=players)
     teams, said, first = session.team_names(), set[str](), dict[str, str]()
     while not session.over:
@@ -238,19 +238,8 @@ def test_the_outcome_says_who_won_and_why(castles, winners, sentence):
     assert words.outcome(state, ("Ann", "Bob")).startswith(sentence)
 
 
-class Spy(Agent):
-    """Notes the generators that it is shown."""
-
-    def __init__(self):
-        self.shown: list[int] = []
-
-    def act(self, states, generators):
-        self.shown += states["generator"].tolist()
-        return np.array([engine.legal_actions(state)[0] for state in states])
-
-
-def test_agents_cannot_foresee_the_dice():
-    spy = Spy()
+def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named():
+    spy = Watcher()
     session = Session.new(Rules(), [spy, spy], seed=5)
     real = set()
     while len(session.events) < 60:
@@ -258,11 +247,9 @@ def test_agents_cannot_foresee_the_dice():
         choice = session.legal()[0].action
         assert session.hint(spy)[1:] == (choice, None, None), "it has no opinion"
         assert session.ask_agent() == choice
-    assert not real & set(spy.shown)
-    assert len(set(spy.shown)) == len(spy.shown)
-
-
-def test_an_agent_that_breaks_the_rules_is_named_and_the_game_is_as_it_was():
+    shown = spy.shown("generator")
+    assert not real & set(shown)
+    assert len(set(shown)) == len(shown)
     cheat = bots.RandomBot()
     cheat.act = lambda states, generators: np.array([94])
     session = Session.new(Rules(), [cheat] * 2, seed=5)

@@ -53,7 +53,7 @@ def answers(*lines, session=None):
 
 
 @pytest.mark.parametrize(("people", "players"), [(1, 2), (2, 3), (4, 4)])
-def test_a_whole_game_is_played_by_typing(people, players):
+def test_a_full_game_is_played_by_typing(people, players):
     session = a_session(people, players, seed=5)
 
     def middle_moves():
@@ -84,14 +84,14 @@ def test_the_board_and_what_others_did_are_shown_when_another_decision_is_due():
     assert said.count("discs in playing order") == 2  # for the disc, and for the first paladin
     assert answers("d3", "board").count("discs in playing order") == 1
     game, said = typed("d3")
-    told = game_text(start_of(game.record()), game.record()["events"])
+    listing = game_text(start_of(game.record()), game.record()["events"])
     for seat, name in enumerate(("you", "greedy")):
-        for text in re.findall(rf"^  {seat} [AB]  (.*)$", told, re.MULTILINE):
+        for text in re.findall(rf"^  {seat} [AB]  (.*)$", listing, re.MULTILINE):
             first = text.split(",")[0]
             assert f"{seat} {'AB'[seat]} {name}  {first}" in said
 
 
-def test_legal_moves_are_listed_with_what_the_emperor_would_do():
+def test_legal_moves_are_listed_with_what_the_emperor_would_do_and_hints_are_among_them():
     assert answers("?") == "  d1, d2, d3, d4, d5"
     said = answers("d3", "?")
     assert "> court, " in said and "reserve: 2 red, 1 pink" in said
@@ -102,9 +102,6 @@ def test_legal_moves_are_listed_with_what_the_emperor_would_do():
     assert moving.count("E+") == 3
     assert f"  {move_text(game.state, 11)}: " in moving
     assert "court" not in moving and "reserve" not in moving
-
-
-def test_a_hint_is_a_legal_move_and_what_the_bot_expects():
     said = answers("hint")
     assert re.match(r"planner would play d[1-5]\n", said)
     assert "expected share of the win: you " in said
@@ -115,15 +112,12 @@ def test_a_hint_is_a_legal_move_and_what_the_bot_expects():
     assert "sims must be" in answers("hint mcts:sims=0")
 
 
-def test_undo_takes_back_until_dice_fall():
+def test_undo_takes_back_until_dice_fall_and_the_log_has_the_game():
     game, said = typed("d3", "red>court", "undo", "undo")
     assert game.state["placements_left"] == 3
     assert "you can undo only your own decisions" in " ".join(said.split())
     _, said = typed("d3", "red>court", "undo", "pink>court")
     assert "0 A you  pink>court" in said, "what is played after it is told"
-
-
-def test_the_log_tells_the_game():
     everything, last = answers("d3", "log"), answers("d3", "log 1")
     assert everything == answers("d3", "log 999999")
     assert "0 A you  rolls" in everything.splitlines()[0]

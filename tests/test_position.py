@@ -11,7 +11,7 @@ import strategies
 from damage import both, nested, put, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import history, sample, some_states
+from strategies import history, sample, sample_states
 
 from carolus_env import engine
 from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
@@ -61,7 +61,7 @@ def _found(phase, players, round, deferred, reason):
     raise AssertionError("no such state found")
 
 
-def some(phase, players=2, *, round=2, deferred=False, reason=None):
+def position_in(phase, players=2, *, round=2, deferred=False, reason=None):
     return copy.deepcopy(_found(phase, players, round, deferred, reason))
 
 
@@ -77,7 +77,7 @@ IN_REGION = [("regions", 3, key) for key in ("territories", "paladins", "owner",
 
 @pytest.mark.parametrize("path", [*((key,) for key in KEYS), *IN_REGION], ids=str)
 def test_a_missing_key_is_named(path):
-    data = some("place")
+    data = position_in("place")
     without(*path)(data)
     name = rf"regions\[3\].{path[-1]}" if len(path) > 1 else path[0]
     with pytest.raises(PositionError, match=f"^position: {name} is missing$"):
@@ -126,7 +126,7 @@ def test_a_value_of_a_wrong_type_is_a_position_error_that_names_the_key(phase, p
         if path in ALLOWED and value is ALLOWED[path] and not (over and path == ("result",)):
             continue
         early = 1 if path in IN_REGION else 2  # in round 1 the region belongs to nobody
-        data = some(phase, round=early, reason="castles" if over else None)
+        data = position_in(phase, round=early, reason="castles" if over else None)
         put(*path, to=lambda _, value=value: value)(data)
         named = "position: " if path[0] == "rules" or path in NESTED else path[-1]
         with pytest.raises(PositionError, match=named) as error:
@@ -293,7 +293,7 @@ CHANGES = [(phase, kind, *row) for phase, kind, rows in REFUSALS for row in rows
 
 @pytest.mark.parametrize(("phase", "kind", "change", "expected"), CHANGES)
 def test_a_position_that_no_game_reaches_is_refused_with_the_reason(phase, kind, change, expected):
-    data = some(phase, **kind)
+    data = position_in(phase, **kind)
     from_dict(copy.deepcopy(data))  # it is the change that makes it impossible
     change(data)
     with pytest.raises(PositionError, match=f"^position: .*{expected}"):
@@ -337,7 +337,7 @@ def test_a_record_whose_fields_do_not_fit_is_no_position(place):
 @st.composite
 def rearranged_positions(draw):
     """A position with paladins, castles, discs and turns moved about: many of them possible."""
-    data = to_dict(draw(st.sampled_from(some_states())))
+    data = to_dict(draw(st.sampled_from(sample_states())))
     players, teams = len(data["courts"]), len(data["castles"])
     seats, holders = st.integers(0, players - 1), [*data["courts"], *data["reserves"]]
     holders += [data["supply"], *(region["paladins"] for region in data["regions"])]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from strategies import every_number
 
 pytest.importorskip("rich")  # of the extra `train`
 
@@ -30,8 +31,6 @@ from carolus_env.networks.inputs import InputArrays, encode_all
 from carolus_env.networks.network import log_odds
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 STEPS = 150
 """More decisions than a game has."""
@@ -216,8 +215,8 @@ def plain_loss(weights, rollout, decisions, loss, odds):
         policy = softmax(logits)
         ratio = np.exp(np.log(policy[choice]) - rollout.log_probs[d])
         advantage = (rollout.advantages[d] - loss.mean) * loss.scale
-        kept = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
-        total -= min(ratio * advantage, kept * advantage)
+        clipped = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
+        total -= min(ratio * advantage, clipped * advantage)
         total += loss.entropy * (policy @ np.log(policy))
     return total * loss.share
 

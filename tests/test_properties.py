@@ -37,19 +37,16 @@ ROOT = Path(__file__).parent.parent
 
 
 @given(rules, seeds)
-def test_mask_is_the_legal_set_of_the_independent_reader(rules, seed):
-    states = sample(history(rules, seed), seed, 60)
-    for state, mask in zip(states, engine.legal_masks(states), strict=True):
+def test_masks_and_steps_take_the_legal_set_of_the_independent_reader(rules, seed):
+    states = history(rules, seed)
+    some = sample(states, seed, 60)
+    for state, mask in zip(some, engine.legal_masks(some), strict=True):
         known = position.to_dict(state)
         due = known["phase"] not in ("roll", "over")
         expected = reference.legal_from_state(known, rules.to_dict()) if due else []
         assert np.flatnonzero(mask).tolist() == engine.legal_actions(state).tolist() == expected
         assert due == bool(expected)  # whoever is to decide can
-
-
-@given(rules, seeds)
-def test_step_takes_exactly_what_the_mask_allows(rules, seed):
-    for state in sample(history(rules, seed), seed, 4):
+    for state in sample(states, seed, 4):
         legal = set(np.flatnonzero(engine.legal_masks(state.reshape(1))[0]))
         for action in range(-2, ACTIONS + 2):
             game = np.array([state])
@@ -129,7 +126,7 @@ def test_random_games_reach_what_the_properties_are_about():
 
 
 @pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_a_game_is_the_same_whatever_the_batch(kind):
+def test_a_game_is_the_same_whatever_the_batch_and_whether_rows_pick_it_or_not(kind):
     def final_games(seed, n):
         states = engine.new_games(kind, n, seed=seed)
         play_out(states, seed, 400)
@@ -142,10 +139,6 @@ def test_a_game_is_the_same_whatever_the_batch(kind):
         assert to_bytes(final_games(5 + i, 1)) == to_bytes(hundred[i : i + 1])
     backwards = final_games(np.arange(104, 4, -1), 100)
     assert to_bytes(backwards[::-1].copy()) == to_bytes(hundred)
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_a_game_is_the_same_whether_rows_pick_it_or_not(kind):
     together, apart = (engine.new_games(kind, 20, seed=3) for _ in range(2))
     players, generators = new_streams(3, 20), new_streams(3, 20)
     rows = np.random.default_rng(3).permutation(20)

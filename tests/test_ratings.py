@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import ndtr
 from scipy.stats import beta
+from test_tournament import game_lines, played
 
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, pool, sequential
@@ -87,7 +88,7 @@ def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, of_seat):
         assert abs(surplus) < 1.5, "no more than the prior's virtual deals"
 
 
-def test_pairwise_ratings_are_those_of_choix():
+def test_ratings_of_two_and_three_at_a_table_are_those_of_choix():
     tables, _ = pairings(2, 5, 40)
     rng, elo, deals = np.random.default_rng(3), [-200, -100, 0, 0, 300], np.arange(len(tables))
     shares = play(rng, elo, tables, [0, 1], deals, ties=0.2)
@@ -97,10 +98,7 @@ def test_pairwise_ratings_are_those_of_choix():
     np.fill_diagonal(wins, 0)
     wanted = ELO * choix.ilsr_pairwise_dense(wins)
     assert rate(tables, shares, [0, 1], deals, 5).elo == pytest.approx(wanted, abs=0.01)
-
-
-def test_ratings_of_three_at_a_table_are_those_of_choix():
-    """Four kinds of table; every virtual win is a third of a third of a deal."""
+    # Four kinds of table of three; every virtual win is a third of a third of a deal.
     rng = np.random.default_rng(4)
     tables = np.array(list(itertools.permutations(range(4), 3)) * 3)
     deals = np.arange(len(tables))
@@ -115,15 +113,15 @@ def test_ratings_of_three_at_a_table_are_those_of_choix():
 
 
 @pytest.fixture(scope="module")
-def some() -> tuple[Any, Any, Any, Any]:
+def rated() -> tuple[Any, Any, Any, Any]:
     """Tables, shares and deals of 300 games of four agents, and their ratings."""
     tables, deals = pairings(2, 4, 25)
     shares = play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals)
     return tables, shares, deals, rate(tables, shares, [0, 1], deals, 4)
 
 
-def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_alone(some):
-    tables, shares, deals, ratings = some
+def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_alone(rated):
+    tables, shares, deals, ratings = rated
     new = np.array([2, 0, 3, 1])
     renamed = rate(new[tables], shares, [0, 1], deals, 4)
     assert renamed.elo[new] == pytest.approx(ratings.elo, abs=1e-6)
@@ -138,8 +136,8 @@ def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_al
     assert np.array_equal(ratings.elo, other.elo)
 
 
-def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(some):
-    tables, shares, deals, ratings = some
+def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(rated):
+    tables, shares, deals, ratings = rated
     twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
     same_luck = rate(*twice, np.tile(deals, 2), 4)
     assert same_luck.elo == pytest.approx(ratings.elo, abs=1e-6)
@@ -150,8 +148,8 @@ def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_n
     assert narrower == pytest.approx(np.full(4, 0.5**0.5), abs=0.12)
 
 
-def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(some):
-    tables, shares, deals, free = some
+def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(rated):
+    tables, shares, deals, free = rated
     assert free.elo.mean() == pytest.approx(0, abs=1e-9)
     held = rate(tables, shares, [0, 1], deals, 4, anchor=2)
     assert held.of(2) == {"elo": 0, "low": 0, "high": 0}
@@ -306,30 +304,34 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, el
     scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
     shares = (seen / seen.sum())[0]
     fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
-    kept = shares > 0
+    positive = shares > 0
 
     def off(p: Any) -> float:
-        mean = p @ scores[kept]
-        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[kept] - mean), 0)))
+        mean = p @ scores[positive]
+        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[positive] - mean), 0)))
 
     def loss(p: Any) -> float:
-        return -float(shares[kept] @ np.log(p))
+        return -float(shares[positive] @ np.log(p))
 
-    assert fitted[kept].sum() == pytest.approx(1)
-    assert off(fitted[kept]) == pytest.approx(0, abs=1e-9)
-    start = np.full(kept.sum(), 1 / kept.sum())
+    assert fitted[positive].sum() == pytest.approx(1)
+    assert off(fitted[positive]) == pytest.approx(0, abs=1e-9)
+    start = np.full(positive.sum(), 1 / positive.sum())
     given = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-14}}
     given["constraints"] = [{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)]
     best = optimize.minimize(loss, start, bounds=[(1e-12, 1)] * len(start), **given)
     assert best.success
-    assert loss(fitted[kept]) <= best.fun + 1e-6
+    assert loss(fitted[positive]) <= best.fun + 1e-6
 
 
-def test_the_other_agents_test_says_the_opposite():
+def test_a_path_is_the_same_in_any_chunks_and_the_opposite_for_the_other_agent(monkeypatch):
     scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
     there, back = SequentialTest(-5, 25), SequentialTest(-25, 5)
     assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
+    test, scores = SequentialTest(), drawn(4, 100)
+    full = test.path(scores, 2)
+    monkeypatch.setattr(sequential, "_CHUNK", 7)
+    assert test.path(scores, 2) == pytest.approx(full, abs=1e-7)
 
 
 def test_for_many_deals_it_is_the_normal_approximation():
@@ -343,7 +345,7 @@ def test_for_many_deals_it_is_the_normal_approximation():
     assert test.ratios(PAIRS, counts, 2) == pytest.approx([wanted], rel=0.02)
 
 
-def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
+def test_certain_results_decide_equal_ones_do_not_and_later_deals_change_nothing():
     test = SequentialTest(0, 50)
     assert test.outcome(np.ones(60), 2).verdict == sequential.STRONGER
     assert test.outcome(np.zeros(60), 2).verdict == sequential.NOT_STRONGER
@@ -351,9 +353,6 @@ def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
     for scores in ([], [1.0], [0.5], [0.0, 1.0]):
         assert test.outcome(scores, 2).verdict == sequential.UNDECIDED
     assert test.outcome(np.ones(60), 2).elo is None
-
-
-def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
     test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
     result = test.outcome(scores, 2)
     assert result.verdict == sequential.STRONGER
@@ -364,13 +363,6 @@ def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
         assert (again.verdict, again.deals) == (result.verdict, result.deals)
         assert again.ratio == pytest.approx(result.ratio)
     assert test.outcome(scores[: result.deals - 1], 2).verdict == sequential.UNDECIDED
-
-
-def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypatch):
-    test, scores = SequentialTest(), drawn(4, 100)
-    whole = test.path(scores, 2)
-    monkeypatch.setattr(sequential, "_CHUNK", 7)
-    assert test.path(scores, 2) == pytest.approx(whole, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -426,32 +418,24 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     agents = ("greedy", "greedy", "random")
     plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
 
-    def game_lines(name: Any) -> list[str]:
-        lines = (tmp_path / str(name)).read_text().splitlines()
-        return [line for line in lines if line.startswith('{"game"')]
-
-    def stopped(name: Any, **options: Any) -> Any:
-        cup = Tournament(plan)
-        cup.run(file=tmp_path / str(name), **options)
-        return cup
-
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
-    whole = stopped("whole")
-    rule = whole.standing()
-    assert rule is not None and rule["reached"] and whole.complete
-    deals = whole.games // plan.games_per_deal
+    full = played(plan, tmp_path / "whole")
+    rule, games = full.standing(), game_lines(tmp_path / "whole")
+    assert rule is not None and rule["reached"] and full.complete
+    deals = full.games // plan.games_per_deal
     assert 40 < rule["deals"] <= deals < 400
     assert deals in list(plan.checkpoints()), "it is asked after certain deals only"
     before = [look for look in plan.checkpoints() if look < deals][-1]
     assert before < rule["deals"], "it stops at the first look that knows"
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
     for cut in (30, len(lines) - 1, len(lines)):
-        (tmp_path / str(cut)).write_bytes(b"".join(lines[:cut]))
-        assert stopped(cut, resume=True).standing() == rule
-        assert game_lines(cut) == game_lines("whole")
+        path = tmp_path / str(cut)
+        path.write_bytes(b"".join(lines[:cut]))
+        assert played(plan, path, resume=True).standing() == rule
+        assert game_lines(path) == games
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
-    assert stopped("two", workers=2).standing() == rule
-    assert game_lines("two") == game_lines("whole")
+    assert played(plan, tmp_path / "two", workers=2).standing() == rule
+    assert game_lines(tmp_path / "two") == games
 
 
 @pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])

@@ -116,10 +116,17 @@ def test_a_record_starts_before_the_first_roll_only_and_a_forfeit_is_no_result()
         make_record(start[0], [])
 
 
-def test_dice_beyond_the_record_come_from_the_given_seed():
+def test_dice_beyond_the_record_are_of_the_given_seed_and_a_wrong_event_is_named():
     made = short_record()
     dice = [start_of(made, **given).tobytes() for given in ({"seed": 5}, {"seed": 6}, {}) * 2]
     assert dice[:3] == dice[3:] and dice[0] != dice[1]
+    made = short_record()
+    made["events"][5]["player"] ^= 1
+    with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
+        positions(made)
+    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
+    assert str(error) == "games.jsonl, line 3: no"
+    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)
 
 
 RESULT = {"reason": "castles", "winners": [0], "castles": [10, 2], "regions": 7, "rounds": 9}
@@ -191,13 +198,19 @@ def test_what_is_written_is_read_back_and_the_same_bytes_each_time(tmp_path, nam
     assert {one.name for one in tmp_path.iterdir()} == {name, other.name}
 
 
-def test_a_written_file_has_the_usual_rights_and_a_link_stays_a_link(tmp_path):
+def test_a_written_file_has_the_usual_rights_a_link_stays_one_only_files_are_written(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "there")
     write_records(tmp_path / "link", [short_record()])
     (tmp_path / "other").write_text("")
     assert (tmp_path / "link").is_symlink()
     assert len(list(read_records(tmp_path / "there"))) == 1
     assert (tmp_path / "there").stat().st_mode == (tmp_path / "other").stat().st_mode
+    for path in (tmp_path, Path("/dev/full"), Path("/dev/null")):
+        with pytest.raises(OSError):
+            write_records(path, [])
+        assert not path.is_file()
+    with pytest.raises(FileNotFoundError):
+        write_records(tmp_path / "nowhere" / "a.jsonl", [])
 
 
 @pytest.mark.parametrize("old", [None, b"the old file"])
@@ -227,15 +240,6 @@ def test_an_error_among_the_records_leaves_nothing(tmp_path):
         with pytest.raises(RecordError):
             write_records(tmp_path / "a.jsonl", [short_record(), wrong])
     assert not list(tmp_path.iterdir())
-
-
-def test_only_files_are_written(tmp_path):
-    for path in (tmp_path, Path("/dev/full"), Path("/dev/null")):
-        with pytest.raises(OSError):
-            write_records(path, [])
-        assert not path.is_file()
-    with pytest.raises(FileNotFoundError):
-        write_records(tmp_path / "nowhere" / "a.jsonl", [])
 
 
 def read(path: Path) -> tuple[list[int], RecordError | None]:
@@ -278,15 +282,15 @@ def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path
     for cut in [*range(1, len(content), 997), *[end + d for end in ends for d in (-2, -1, 0, 1)]]:
         path.write_bytes(content[:cut])
         lines, error = read(path)
-        whole = sum(end - 1 <= cut for end in ends)  # the end of the line may be missing
-        assert lines == list(range(1, whole + 1))
+        complete = sum(end - 1 <= cut for end in ends)  # the end of the line may be missing
+        assert lines == list(range(1, complete + 1))
         if cut in ends or cut + 1 in ends or cut > len(content):
             assert error is None
         else:
             assert error is not None
-            assert (error.path, error.line) == (str(path), whole + 1)
+            assert (error.path, error.line) == (str(path), complete + 1)
             assert "may be cut short" in error.reason
-            assert str(error) == f"{path}, line {whole + 1}: {error.reason}"
+            assert str(error) == f"{path}, line {complete + 1}: {error.reason}"
 
 
 def test_gzip_cut_short_gives_every_complete_line_wherever_it_was_cut(tmp_path):
@@ -304,7 +308,7 @@ def test_gzip_cut_short_gives_every_complete_line_wherever_it_was_cut(tmp_path):
     assert result == {0, 1, 2, 3}
 
 
-def test_damage_within_gzip_data_is_told(tmp_path):
+def test_damage_within_gzip_data_is_reported(tmp_path):
     content, path = b"".join(games(6)), tmp_path / "a.gz"
     zipped = bytearray(gzip.compress(content))
     wrong_sum = zipped[:-5] + bytes([zipped[-5] ^ 1]) + zipped[-4:]
@@ -346,12 +350,12 @@ def test_a_line_that_is_no_record_is_refused_after_the_games_before_it(tmp_path,
 def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path):
     made, path = short_record(), tmp_path / "a.jsonl"
     for key in ("format", "rules", "setup", "events", "result"):
-        whole = json.dumps({**made, key: None})
+        template = json.dumps({**made, key: None})
         for depth in [*range(850, 1000, 3), 100_000]:
             deep = "[" * depth + "]" * depth
             if key == "rules":
                 deep = '{"partners":' + deep + "}"
-            path.write_text(whole.replace(f'"{key}": null', f'"{key}": {deep}', 1))
+            path.write_text(template.replace(f'"{key}": null', f'"{key}": {deep}', 1))
             assert read(path)[1] is not None
 
 
@@ -375,13 +379,3 @@ def test_a_line_is_as_long_as_the_limit_and_takes_bounded_memory(tmp_path, monke
     assert lines == [1] and error is not None and error.line == 2
     assert "longer than 1,048,576 bytes" in error.reason
     assert peak < 4 * 2**20
-
-
-def test_positions_of_a_game_against_the_rules_are_refused_with_the_event():
-    made = short_record()
-    made["events"][5]["player"] ^= 1
-    with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
-        positions(made)
-    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
-    assert str(error) == "games.jsonl, line 3: no"
-    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)

@@ -234,18 +234,8 @@ def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet(tmp_path):
     assert (tmp_path / "b.svg").read_text() == light
 
 
-def test_what_cannot_be_shown_is_refused():
-    for what, error, said in (
-        (3, TypeError, "what to show must be"),
-        (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "there is no game to draw"),
-        ({"format": "chess"}, RecordError, "format must be"),
-    ):
-        with pytest.raises(error, match=said):
-            show(what)
-
-
 @pytest.mark.parametrize("n", [1, 3])
-def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
+def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused(n, tmp_path):
     image = pytest.importorskip("PIL.Image")
     picture = show(ce.new_games(Rules(), n, seed=1), theme="dark", width=200)
     assert isinstance(picture, Picture)
@@ -257,6 +247,13 @@ def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
     with pytest.raises(ValueError, match=r"ends in \.svg, \.png or \.gif, got .*board.pdf"):
         picture.save(tmp_path / "board.pdf")
     assert len(list(tmp_path.iterdir())) == 3
+    for what, error, said in (
+        (3, TypeError, "what to show must be"),
+        (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "there is no game to draw"),
+        ({"format": "chess"}, RecordError, "format must be"),
+    ):
+        with pytest.raises(error, match=said):
+            show(what)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")

@@ -183,7 +183,7 @@ def test_a_changed_record_differs_there_and_nowhere_else(record, differences):
     assert replay(record) == [Difference(*result) for result in differences]
 
 
-def test_a_difference_is_told_with_both_values():
+def test_a_difference_shows_both_values_and_nonsense_short_without_escape_codes():
     (result,) = replay(edited("events", PLACE, "state", supply=[0] * 5, weather=1))
     assert [line.strip() for line in str(result).split("\n")] == [
         f"event {PLACE}: state",
@@ -193,6 +193,14 @@ def test_a_difference_is_told_with_both_values():
     (result,) = replay(with_event(ACTION, legal=[]))
     legal = EVENTS[ACTION]["legal"]
     assert str(result) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
+    deep, escape = nested(100_000), "\x1b[2J\ud800"
+    for key, value in (
+        *(("round", value) for value in (deep, escape, ["x" * 10**6], {"a": deep})),
+        (escape, 1),
+    ):
+        (result,) = replay(edited("events", PLACE, "state", **{key: value}))
+        assert len(str(result)) < 11_000
+        assert str(result).isascii() and "\x1b" not in str(result)
 
 
 def test_positions_go_on_after_a_difference_that_can_be_played_and_end_at_an_illegal_action():
@@ -206,23 +214,13 @@ def test_positions_go_on_after_a_difference_that_can_be_played_and_end_at_an_ill
         assert states.tobytes() == positions(GAME)[: end + 1].tobytes()
 
 
-def test_other_decisions_and_dice_are_found_by_what_follows():
+def test_other_decisions_dice_rules_and_set_ups_are_found():
     at = in_phase("place", 3)
     other = next(one for one in EVENTS[at]["legal"] if one != EVENTS[at]["action"])
     assert replay(with_event(at, action=other))[0].event == at + 1
     assert replay(with_event(ROLL, roll=[5, 5, 5]))[0].event == ROLL + 1
     for gap in range(0, END - 1, 29):
         assert replay(without_event(gap))
-
-
-def test_what_a_record_leaves_out_is_not_compared():
-    whole_numbers = [int(payoff) for payoff in RESULT["returns"]]
-    cut = {**without_event(-1), "result": None}
-    for same in (with_event(PLACE, state={}), cut, edited("result", returns=whole_numbers)):
-        assert replay(same) == []
-
-
-def test_other_rules_or_another_set_up_are_found():
     for change in (
         put("setup", "territories", to=lambda clans: clans[::-1]),
         put("setup", "first_player", to=lambda seat: 1 - seat),
@@ -234,15 +232,11 @@ def test_other_rules_or_another_set_up_are_found():
         assert replay(changed(change))
 
 
-def test_nonsense_is_shown_short_and_without_escape_codes():
-    deep, escape = nested(100_000), "\x1b[2J\ud800"
-    for key, value in (
-        *(("round", value) for value in (deep, escape, ["x" * 10**6], {"a": deep})),
-        (escape, 1),
-    ):
-        (result,) = replay(edited("events", PLACE, "state", **{key: value}))
-        assert len(str(result)) < 11_000
-        assert str(result).isascii() and "\x1b" not in str(result)
+def test_what_a_record_leaves_out_is_not_compared():
+    whole_numbers = [int(payoff) for payoff in RESULT["returns"]]
+    cut = {**without_event(-1), "result": None}
+    for same in (with_event(PLACE, state={}), cut, edited("result", returns=whole_numbers)):
+        assert replay(same) == []
 
 
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(run):
@@ -270,7 +264,7 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(r
     assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
 
-def test_missing_and_unreadable_files_are_named_and_the_others_replayed(run, monkeypatch):
+def test_unreadable_files_are_named_the_others_replayed_and_an_interrupt_ends_it(run, monkeypatch):
     Path("folder").mkdir()
     status, out, err = run("none.jsonl", "folder", "bad\udcff\n", a=[GAME])
     assert (status, out) == (2, "1 games, 0 differences\n")
@@ -284,8 +278,6 @@ def test_missing_and_unreadable_files_are_named_and_the_others_replayed(run, mon
     monkeypatch.setattr(replay_module, "scan_records", broken)
     assert run("a.jsonl") == (2, "1 games, 0 differences\n", "a.jsonl: Input/output error\n")
 
-
-def test_an_interrupt_ends_it_without_a_traceback(run, monkeypatch):
     def interrupted(record: Record) -> Any:
         raise KeyboardInterrupt
 

@@ -211,7 +211,7 @@ def test_no_text_of_a_summary_becomes_html(tmp_path):
     assert "`[bold]" in printed(summary)
 
 
-def test_without_ratings_the_page_is_whole_but_for_their_plot(tmp_path):
+def test_without_ratings_the_page_is_complete_but_for_their_plot(tmp_path):
     summary = three()
     for each in summary["agents"]:
         each["rating"] = None

@@ -30,24 +30,24 @@ rllib = stand_in.load("carolus_env.integrations.rllib", RAY)
 def play(env, seed):
     """One game of legal samples: who acted, and what each was paid."""
     movers, paid = [], dict.fromkeys(env.possible_agents, 0.0)
-    seen, infos = env.reset(seed=seed)
+    obs, infos = env.reset(seed=seed)
     for space in env._samples.values():
         space.seed(seed)
     ends = {"__all__": False}
     while not ends["__all__"]:
-        (mover,) = seen
+        (mover,) = obs
         assert infos.keys() == {mover}
-        assert env.observation_spaces[mover].contains(seen[mover])
+        assert env.observation_spaces[mover].contains(obs[mover])
         action = env.get_action_space(mover).sample()
-        assert seen[mover]["action_mask"][action] == 1
+        assert obs[mover]["action_mask"][action] == 1
         movers.append((mover, int(action)))
-        seen, rewards, terminated, truncated, infos = env.step({mover: action})
+        obs, rewards, terminated, truncated, infos = env.step({mover: action})
         assert mover in rewards
         for agent, reward in rewards.items():
             paid[agent] += reward
         ends = {name: flag or truncated[name] for name, flag in terminated.items()}
-    assert seen.keys() == rewards.keys() == infos.keys() == set(env.possible_agents)
-    for agent, last in seen.items():
+    assert obs.keys() == rewards.keys() == infos.keys() == set(env.possible_agents)
+    for agent, last in obs.items():
         assert env.observation_spaces[agent].contains(last)
         assert not last["action_mask"].any()
     return movers, paid
@@ -67,41 +67,51 @@ def test_everyone_is_paid_and_players_decide_several_times_in_a_row(players, tur
 
 def test_games_are_those_of_pettingzoo():
     env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.env(players=3)
-    seen, _ = env.reset(seed=5)
+    obs, _ = env.reset(seed=5)
     aec.reset(seed=5)
     rewards: dict = {}
     for step in range(400):
-        for agent, observed in seen.items():
+        for agent, observed in obs.items():
             expected = aec.observe(agent)
             np.testing.assert_array_equal(observed["observations"], expected["observation"])
             np.testing.assert_array_equal(observed["action_mask"], expected["action_mask"])
         if aec.terminations[agent]:
             assert rewards == aec.rewards
             return
-        assert seen.keys() == {aec.agent_selection}
+        assert obs.keys() == {aec.agent_selection}
         legal = np.flatnonzero(expected["action_mask"])
         action = int(legal[step % len(legal)])
         aec.step(action)
-        seen, rewards, *_ = env.step({agent: action})
+        obs, rewards, *_ = env.step({agent: action})
     pytest.fail("the game did not end")
 
 
 def test_an_illegal_action_is_an_error_and_a_game_that_is_cut_off_is_truncated():
     env = rllib.CarolusMultiAgentEnv({"max_rounds": 1})
-    seen, truncated = env.reset(seed=1)[0], {"__all__": False}
+    obs, truncated = env.reset(seed=1)[0], {"__all__": False}
     while not truncated["__all__"]:
-        ((mover, observed),) = seen.items()
+        ((mover, observed),) = obs.items()
         with pytest.raises(IllegalActionError):
             env.step({mover: int(np.argmin(observed["action_mask"]))})
         action = env.get_action_space(mover).sample()
-        seen, rewards, terminated, truncated, _ = env.step({mover: action})
+        obs, rewards, terminated, truncated, _ = env.step({mover: action})
     assert (terminated, truncated) == ({"__all__": False}, {"__all__": True})
     assert set(rewards.values()) == {0}
     with pytest.raises(ValueError, match="over, reset it"):
         env.step({"player_0": 0})
 
 
-def test_what_is_impossible_is_refused():
+def test_games_start_where_options_say_and_what_is_impossible_is_refused():
+    env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.raw_env(players=3)
+    for first in range(3):
+        options = {"first_player": first}
+        env.reset(seed=8, options=options)
+        aec.reset(seed=8, options=options)
+        assert env.games.states.tobytes() == aec.games.tobytes()
+        env.reset(options=options)
+        assert env.games.states.tobytes() != aec.games.tobytes(), "the stream goes on"
+    with pytest.raises(ValueError, match="unknown option 'first'"):
+        env.reset(options={"first": 1})
     for config, text in (
         ({"player": 2}, "unknown option 'player'"),
         ({"turns": {"candidates": 3}}, "candidates must be"),
@@ -116,19 +126,6 @@ def test_what_is_impossible_is_refused():
         env.step({other: 0})
     with pytest.raises(ValueError, match="no checkpoint of RLlib with a policy 'p'"):
         rllib.RLlibAgent("nowhere", "p")
-
-
-def test_games_start_where_options_say():
-    env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.raw_env(players=3)
-    for first in range(3):
-        options = {"first_player": first}
-        env.reset(seed=8, options=options)
-        aec.reset(seed=8, options=options)
-        assert env.games.states.tobytes() == aec.games.tobytes()
-        env.reset(options=options)
-        assert env.games.states.tobytes() != aec.games.tobytes(), "the stream goes on"
-    with pytest.raises(ValueError, match="unknown option 'first'"):
-        env.reset(options={"first": 1})
 
 
 @pytest.mark.parametrize("turns", [False, True])

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from strategies import Watcher
 
 from carolus_env import engine
-from carolus_env.bots import Agent
 from carolus_env.engine import chance
 from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
@@ -55,26 +55,15 @@ def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players
     value = value_function("planner", players)
     for stratified in (False, True):
         alone = Sampler("random", 5, value, stratified=stratified)
-        whole = alone.play(starts, numbers, places)
+        full = alone.play(starts, numbers, places)
         threads = Sampler("random", 5, value, stratified=stratified, threads=3)
         shared = threads.play(starts, numbers, places)
-        assert (shared.shares == whole.shares).all()
-        assert shared.decisions == whole.decisions
+        assert (shared.shares == full.shares).all()
+        assert shared.decisions == full.decisions
     plain = Sampler("random", 5, value, stratified=False)
-    whole = plain.play(starts, numbers, places)
+    full = plain.play(starts, numbers, places)
     part = plain.play(starts[3:6], numbers[3:6], places[:3])
-    assert (part.shares == whole.shares[3:6]).all()
-
-
-class Watcher(Agent):
-    """Plays the lowest legal action and keeps what it was shown."""
-
-    def __init__(self) -> None:
-        self.seen: list[States] = []
-
-    def act(self, states: States, generators: Any) -> Any:
-        self.seen.append(states.copy())
-        return engine.legal_masks(states).argmax(axis=1)
+    assert (part.shares == full.shares[3:6]).all()
 
 
 def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them():
@@ -83,14 +72,14 @@ def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them()
     sampler = Sampler(agent, 1, rounds=2, value=value_function("planner", 2), stratified=False)
     starts = pick(np.array([start]), np.zeros(3, np.int64))
     sampler.play(starts, np.array([4, 4, 9]), np.arange(3))
-    last = [seen for seen in agent.seen if len(seen) == 3][-1]
+    last = [seen for seen in agent.states if len(seen) == 3][-1]
     assert (last["reserves"][0] == last["reserves"][1]).all()
     assert (last["reserves"][0] != last["reserves"][2]).any()
-    generators = [int(shown) for seen in agent.seen for shown in seen["generator"][:1]]
+    generators = [int(shown) for seen in agent.states for shown in seen["generator"][:1]]
     assert len(set(generators)) == len(generators)
     # The dice do not come from the generator that is shown.
     foreseen = waiting_again = 0
-    for before, following in zip(agent.seen, agent.seen[1:], strict=False):
+    for before, following in zip(agent.states, agent.states[1:], strict=False):
         game = before[:1].copy()
         engine.step(game, engine.legal_masks(game).argmax(axis=1), roll=False)
         if game["phase"][0] == ROLL:
@@ -110,7 +99,7 @@ def test_first_rolls_come_in_proportion():
     for each in (agent, plain):
         sampler = Sampler(each, 1, rounds=1, value=value, stratified=each is agent)
         sampler.play(pick(state, np.zeros(len(places), np.int64)), places, places)
-    first = agent.seen[0]["reserves"][:, int(state["player"][0])]
+    first = agent.states[0]["reserves"][:, int(state["player"][0])]
     gained = first.astype(int) - state["reserves"][0, int(state["player"][0])].astype(int)
     outcomes = chance.chance_outcomes(3)
     for roll, ways in zip(outcomes.faces, outcomes.ways, strict=True):
@@ -120,7 +109,7 @@ def test_first_rolls_come_in_proportion():
         result = int((gained[:, :5] == counts).all(axis=1).sum())
         assert abs(result - 2 * int(ways)) <= 8  # those whose crowns became the same paladins
     most, most_of_plain = (
-        np.unique(a.seen[0]["reserves"], axis=0, return_counts=True)[1].max()
+        np.unique(a.states[0]["reserves"], axis=0, return_counts=True)[1].max()
         for a in (agent, plain)
     )
     assert most <= most_of_plain

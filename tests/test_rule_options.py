@@ -97,8 +97,8 @@ def test_the_page_has_every_option():
     from carolus_env.play.roster import Roster
 
     menu = json.loads(asyncio.run(Api(Roster()).menu(None)).body)
-    told = {option["name"]: option for option in menu["options"]}
-    assert list(told) == list(OPTIONS)
+    listed = {option["name"]: option for option in menu["options"]}
+    assert list(listed) == list(OPTIONS)
     script = (Path(play.__file__).parent / "static" / "start.js").read_text()
     assert "menu.options" in script
     for name in set(OTHERS) - {"partners"}:

@@ -2,12 +2,12 @@
 
 import pickle
 import time
-from functools import cache
 
 import numpy as np
 import pytest
 from networks import plain_values, random_model
-from positions import BLACK, WHITE, after, paladins, play, position, region
+from positions import BLACK, WHITE, after, exact_value, paladins, play, position, region
+from strategies import every_number
 from test_bots import middle_games
 
 from carolus_env import bots, engine
@@ -24,17 +24,13 @@ from carolus_env.bots import (
 from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, Forest, tree_of
 from carolus_env.bots.search.tree import _crown, best_edge
-from carolus_env.engine import chance
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
-from carolus_env.engine.state import STATE
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules, move_action
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks.forward import Network, Weights, values
-from carolus_env.planning import heuristic
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 KINDS = [
     "mcts:sims=30",
     "mcts:sims=30,chance=explicit",
@@ -46,7 +42,7 @@ KINDS = [
 every_kind = pytest.mark.parametrize("spec", KINDS)
 
 
-def some_games(players=2, step=9, **rules):
+def sample_games(players=2, step=9, **rules):
     return middle_games(Rules(players, **rules), 25)[::step].copy()
 
 
@@ -67,7 +63,7 @@ def same(found, other):
 @every_number
 @every_kind
 def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, players):
-    states = some_games(players)
+    states = sample_games(players)
     for state, choices in zip(states, searched(spec, states), strict=True):
         legal = engine.legal_actions(state).tolist()
         firsts = [choice.actions[0] for choice in choices]
@@ -87,7 +83,7 @@ def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, pl
 
 @every_kind
 def test_a_search_depends_on_its_streams_and_not_on_the_dice_to_come(spec):
-    states = some_games()
+    states = sample_games()
     other = states.copy()
     other["generator"] = new_streams(5, len(states))
     bot = bots.make(spec)
@@ -98,8 +94,8 @@ def test_a_search_depends_on_its_streams_and_not_on_the_dice_to_come(spec):
     assert same(result, again.consider(states, new_streams(1, len(states)))), "a copy plays alike"
 
 
-def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
-    games = some_games()
+def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it_found():
+    games = sample_games()
     games = games[games["phase"] == PLACE]
     bot, streams, players = bots.make("mcts:sims=50"), new_streams(3, len(games)), games["player"]
     wanted = [list(c[0].actions) for c in bot.consider(games, streams.copy())]
@@ -116,10 +112,7 @@ def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
         rows = rows[games["player"][rows] == players[rows]]
     assert played == wanted
     assert done < bot.simulations <= 2 * done
-
-
-def test_a_turn_that_went_another_way_is_searched_anew():
-    game = some_games(step=1)
+    game = sample_games(step=1)
     game = game[(game["phase"] == PLACE) & (game["placements_left"] > 1)][:1]
     bot, stream = bots.make("mcts:sims=20"), new_streams(1, 1)
     planned = int(bot.act(game, stream)[0])
@@ -132,7 +125,7 @@ def test_a_turn_that_went_another_way_is_searched_anew():
 
 @pytest.mark.parametrize("spec", ["mcts:sims=200", "search:sims=200", "mcts:sims=50,width=1"])
 def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
-    bot, streams, states = bots.make(spec), new_streams(4, 1), some_games()
+    bot, streams, states = bots.make(spec), new_streams(4, 1), sample_games()
     narrow = "width" in spec  # leaves nothing to search in a turn
     asked = saved = 0
     for game in (states[states["phase"] == PLACE] if narrow else states).reshape(-1, 1):
@@ -146,7 +139,7 @@ def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
 
 @pytest.mark.parametrize("options", [{}, {"leaf": "playout"}], ids=str)
 def test_what_a_search_saves_changes_nothing_of_the_next_one(options):
-    games, bot = some_games(), MctsBot(MctsOptions(sims=100, **options))
+    games, bot = sample_games(), MctsBot(MctsOptions(sims=100, **options))
     streams = new_streams(4, len(games))
     acted, considered = streams.copy(), streams.copy()
     bot.act(games, acted)
@@ -157,7 +150,7 @@ def test_what_a_search_saves_changes_nothing_of_the_next_one(options):
 
 
 def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
-    bot, states = MctsBot(MctsOptions(sims=1, seconds=0.2)), some_games()
+    bot, states = MctsBot(MctsOptions(sims=1, seconds=0.2)), sample_games()
     bot.consider(states[:1], new_streams(1, 1))  # compiles, perhaps
     bot.simulations, start = 0, time.perf_counter()
     bot.consider(states[:2], new_streams(1, 2))
@@ -184,36 +177,9 @@ def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns,
         states, streams = states[going].copy(), streams[going].copy()
 
 
-def expectimax(game):
-    """White's part of the win when both play their best: every decision, every roll.
-
-    Crowns are the planner's choice, as inside the tree.
-    In the last round nobody plays what is rolled then, so one outcome stands for all.
-    """
-    if int(game["phase"][0]) == OVER:
-        return float(heuristic.chances(game)[0, 0])
-    if game["dice_due"][0]:
-        faces, _, probabilities = chance.chance_outcomes(int(game["dice_due"][0]))
-        if game["round"][0] == game["max_rounds"][0]:
-            faces, probabilities = faces[:1], np.ones(1)
-        after = game.repeat(len(faces))
-        chance.apply_roll(after, faces)
-        after["generator"] = 0
-        values = [value_of(one.tobytes()) for one in after]
-        return float(probabilities @ values)
-    actions = engine.legal_actions(game)
-    if game["phase"][0] == CROWN_CHOICE:
-        actions = bots.make("planner").act(game, new_streams(0, 1))
-    after = game.repeat(len(actions))
-    engine.step(after, actions, roll=False)
-    after["generator"] = 0
-    best = max if game["player"][0] == WHITE else min
-    return best(value_of(key) for key in {one.tobytes() for one in after})
-
-
-@cache
-def value_of(key):
-    return expectimax(np.frombuffer(key, STATE).copy())
+def exact_chance(game):
+    """White's part of the win when both play their best, and crowns are the planner's choice."""
+    return (exact_value(game, {}, every_roll=False, crowns=bots.make("planner"))[0] + 1) / 2
 
 
 def last_hope():
@@ -241,10 +207,10 @@ def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     [choices] = searched(f"mcts:sims=100000,leaf=playout,{ways}", game)
     best, other = choices
     assert best.actions == [move_action(1)]
-    exact = expectimax(after(game, [move_action(1)]))
+    exact = exact_chance(after(game, [move_action(1)]))
     error = 3 * 0.5 * (7 / 27 * 20 / 27 / best.visits) ** 0.5
     assert exact - 0.01 - error < best.chances[0] < exact + error
-    assert other.chances[0] == pytest.approx(expectimax(after(game, [move_action(2)])), abs=0.01)
+    assert other.chances[0] == pytest.approx(exact_chance(after(game, [move_action(2)])), abs=0.01)
     assert best.visits > 100 * other.visits
 
 

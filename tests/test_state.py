@@ -108,7 +108,7 @@ def test_games_are_equal_by_value_and_any_difference_makes_them_unequal(field):
 
 
 @pytest.mark.parametrize("rows", [[6, 0, 3], [], range(8)], ids=str)
-def test_games_are_picked_as_a_copy_and_put_where_they_are_told(rows):
+def test_games_are_picked_as_a_copy_and_put_at_rows(rows):
     states, others, rows = games(8), games(8, seed=90, players=4), np.array(rows, np.int64)
     before = states.copy()
     for copied in (pick(states, rows), engine.copy(states[rows])):

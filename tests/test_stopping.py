@@ -35,8 +35,8 @@ class StopAt(Stop):
 def turns(players: int) -> States:
     """Positions at the beginning of a turn."""
     states = middle_games(Rules(players), 60)
-    whole = states["placements_left"] == Rules(players).dice
-    return states[(states["phase"] == PLACE) & whole].copy()
+    full = states["placements_left"] == Rules(players).dice
+    return states[(states["phase"] == PLACE) & full].copy()
 
 
 def ask(agent: bots.Agent, states: States) -> Any:

@@ -89,8 +89,8 @@ def test_an_interrupted_suite_goes_on_to_the_same_file(made, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             make_suite(TINY, path, progress=stop)
         assert not path.exists()
-        with (tmp_path / "again.jsonl.part").open("ab") as kept:
-            kept.write(b'{"number":19,"kind":"di')  # killed while it wrote
+        with (tmp_path / "again.jsonl.part").open("ab") as part:
+            part.write(b'{"number":19,"kind":"di')  # killed while it wrote
     make_suite(TINY, path)
     assert path.read_bytes() == made.read_bytes()
     assert [file.name for file in tmp_path.iterdir()] == ["again.jsonl"]
@@ -102,7 +102,7 @@ def test_workers_make_the_same_file(made, tmp_path):
     assert gzip.decompress((tmp_path / "two.jsonl.gz").read_bytes()) == made.read_bytes()
 
 
-def test_what_is_kept_of_another_plan_is_refused(made, tmp_path, capsys):
+def test_what_is_saved_of_another_plan_is_refused(made, tmp_path, capsys):
     part = tmp_path / "x.jsonl.part"
     part.write_bytes(made.read_bytes())
     assert main(["--players", "2", "--out", str(tmp_path / "x.jsonl")]) == 2
@@ -143,7 +143,7 @@ def test_games_can_be_left_and_decided_positions_left_out(tmp_path):
         assert any(0.001 < c.value < 0.999 for c in one.candidates)  # no whole games
 
 
-def test_stages_are_told_by_castles_and_regions():
+def test_stages_follow_from_castles_and_regions():
     states = np.zeros(4, STATE)
     states["players"], states["regions"] = 2, 15
     states["castles"][:, 0] = 3, 4, 7, 0
@@ -206,28 +206,27 @@ def test_a_wrong_file_is_refused_with_its_line(made, row, keys, value, text):
         read(lines)
 
 
-def test_damaged_files_are_refused(made, tmp_path, monkeypatch):
-    whole = gzip.compress(made.read_bytes())
-    for content, text in (
-        (b"", "empty"),
-        (whole[:-20], "cut short"),
-        (whole[:50] + b"x" * 50, "damaged|cut short"),
-        (b"\xff{}", "line 1: not UTF-8"),
-    ):
-        with pytest.raises(data.SuiteError, match=text):
-            data.read_bytes(content, "file")
-    monkeypatch.setattr(data, "MAX_BYTES", 1000)
-    with pytest.raises(data.SuiteError, match="more than 1,000 bytes"):
-        data.read_bytes(whole, "file")
-
-
-def test_a_change_of_anything_changes_the_hash(made, tmp_path, tiny):
+def test_any_change_changes_the_hash_and_damaged_files_are_refused(
+    made, tmp_path, tiny, monkeypatch
+):
     lines = lines_of(made)
     lines[5]["candidates"][0]["games"] += 1
     assert read(lines).digest != tiny.digest
     packed = tmp_path / "same.jsonl.gz"
     packed.write_bytes(data.packed(made.read_bytes()))
     assert data.read_suite(packed).digest == tiny.digest
+    intact = gzip.compress(made.read_bytes())
+    for content, text in (
+        (b"", "empty"),
+        (intact[:-20], "cut short"),
+        (intact[:50] + b"x" * 50, "damaged|cut short"),
+        (b"\xff{}", "line 1: not UTF-8"),
+    ):
+        with pytest.raises(data.SuiteError, match=text):
+            data.read_bytes(content, "file")
+    monkeypatch.setattr(data, "MAX_BYTES", 1000)
+    with pytest.raises(data.SuiteError, match="more than 1,000 bytes"):
+        data.read_bytes(intact, "file")
 
 
 def test_the_best_choices_lose_nothing_in_any_order_and_others_what_the_suite_says(tiny):
@@ -260,7 +259,7 @@ def test_an_unlisted_choice_is_rolled_out_whatever_else_is_asked(tiny):
         assert some.losses.tolist() == result.losses[rows].tolist()
 
 
-def test_a_whole_turn_is_asked_for(tiny):
+def test_a_full_turn_is_asked_for(tiny):
     states = np.concatenate([one.state() for one in tiny.decisions])
     before = states.tobytes()
     chosen = choose(bots.make("mcts:sims=8"), states, np.arange(len(states)))

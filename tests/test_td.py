@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from strategies import every_number
 
 pytest.importorskip("rich")  # of the extra `train`
 
@@ -24,8 +25,6 @@ from carolus_env.learners.td import TdConfig, TdLearner, TdRun
 from carolus_env.networks.forward import Weights, values
 from carolus_env.networks.inputs import encode_all
 from carolus_env.system.compiler import entry
-
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def small_learner(players=2, **options):
@@ -110,8 +109,8 @@ def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players,
                 logs = scores - np.log(np.exp(scores).sum())
                 roles = (history.first_team[t] + np.arange(teams)) % teams
                 expected -= target[roles] @ logs
-            kept = trace if history.followed[t] else 0.0
-            target = kept * target + (1 - kept) * history.values[t, :teams]
+            decay = trace if history.followed[t] else 0.0
+            target = decay * target + (1 - decay) * history.values[t, :teams]
         explored += count - history.followed[:count].sum()
         assert _learn(memory, count, trace, np.float32(0)) == pytest.approx(expected, rel=1e-4)
     assert explored > 5

@@ -39,8 +39,18 @@ discs in playing order
 """
 
 
-def test_a_position_is_drawn_like_this():
+def test_a_position_is_drawn_like_this_clans_teams_and_the_emperor_in_their_colours():
     assert board_text(from_text(LINE)[0]) == BOARD
+    coloured, end = board_text(from_text(LINE)[0], colour=True), "\x1b[0m"
+    red, pink = text.CLAN_STYLES[:2]
+    first, second, _ = text.TEAM_STYLES
+    for said in (
+        f" \x1b[{first}mA2{end} \x1b[{text.EMPEROR_LOOK}mE{end}",
+        f"\x1b[{red}mr0{end} \x1b[1;{pink}mP3{end} ",
+        f"\x1b[1m>{end} 1 \x1b[{second}mB3{end}   ",
+        f"\x1b[{red}mr10{end}\x1b[{pink}mp10{end}",
+    ):
+        assert said in coloured
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
@@ -149,19 +159,6 @@ def test_what_does_not_fit_is_cut_and_shows_it():
     assert "r199p199b199y1~" in drawn and f"{full} +9" in drawn and f"supply {full}" in drawn
     coloured = board_text(states[0], colour=True)
     assert f"\x1b[{text.CLAN_STYLES[3]}my1\x1b[0m~" in coloured
-
-
-def test_clans_teams_and_the_emperor_have_their_colours():
-    coloured, end = board_text(from_text(LINE)[0], colour=True), "\x1b[0m"
-    red, pink = text.CLAN_STYLES[:2]
-    first, second, _ = text.TEAM_STYLES
-    for said in (
-        f" \x1b[{first}mA2{end} \x1b[{text.EMPEROR_LOOK}mE{end}",
-        f"\x1b[{red}mr0{end} \x1b[1;{pink}mP3{end} ",
-        f"\x1b[1m>{end} 1 \x1b[{second}mB3{end}   ",
-        f"\x1b[{red}mr10{end}\x1b[{pink}mp10{end}",
-    ):
-        assert said in coloured
 
 
 def test_clans_can_be_read_on_black_and_on_white():

@@ -68,13 +68,13 @@ def test_two_workers_play_the_same_games_as_one(tmp_path, small_blocks):
     (tmp_path / "bot.py").write_text("from carolus_env.bots import GreedyBot")
     plan = Plan(Rules(2), ("greedy", "random", f"{tmp_path}/bot.py:GreedyBot"), deals=10, seed=3)
     alone = played(plan, tmp_path / "alone", records=tmp_path / "alone.jsonl")
-    told: list[int] = []
+    reported: list[int] = []
     files = {"file": tmp_path / "together", "records": tmp_path / "together.jsonl.gz"}
-    together = played(plan, **files, workers=2, progress=told.append)
+    together = played(plan, **files, workers=2, progress=reported.append)
     assert game_lines(tmp_path / "alone") == game_lines(tmp_path / "together")
     assert without_times(alone) == without_times(together)
-    assert told == sorted(told) and told[-1] == plan.games
-    assert len(told) > 5, "after every block"
+    assert reported == sorted(reported) and reported[-1] == plan.games
+    assert len(reported) > 5, "after every block"
     one = [record for _, record in read_records(tmp_path / "alone.jsonl")]
     assert one == [record for _, record in read_records(tmp_path / "together.jsonl.gz")]
 
@@ -91,7 +91,7 @@ except evaluation.ArenaError as error:
 """
 
 
-def test_a_script_without_a_main_guard_is_told_of_it(tmp_path):
+def test_a_script_without_a_main_guard_gets_the_reason(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
@@ -150,16 +150,16 @@ def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large():
 
 
 SEATED = ("greedy", "random", "greedy")
-KEPT = [  # a tournament, and the hash of its lines
+PINNED = [  # a tournament, and the hash of its lines
     (Rules(2), SEATED[:2], "round_robin", "343056ce1bc618dd"),
     (Rules(3, "deferred", max_rounds=8), SEATED, "mixed", "1d12018c93b5a95e"),
     (Rules(4, partners="adjacent", max_rounds=12), SEATED[:2], "field", "bd138280b8c5bb0f"),
 ]
 
 
-@pytest.mark.parametrize("kept", KEPT)
-def test_games_stay_what_they_were_however_large_blocks_are(tmp_path, monkeypatch, kept):
-    (*given, digest), pairings = kept, []
+@pytest.mark.parametrize("pinned", PINNED)
+def test_games_stay_what_they_were_however_large_blocks_are(tmp_path, monkeypatch, pinned):
+    (*given, digest), pairings = pinned, []
     for most in (pool.SIDE_BY_SIDE, 7):
         monkeypatch.setattr(pool, "SIDE_BY_SIDE", most)
         cup = played(Plan(*given, deals=3, seed=11), tmp_path / str(most))
@@ -171,21 +171,21 @@ def test_games_stay_what_they_were_however_large_blocks_are(tmp_path, monkeypatc
     assert pairings[0] == pairings[1]
 
 
-@pytest.mark.parametrize("kept", [1, 2, 3, 30])
-def test_a_file_that_ends_anywhere_is_gone_on_with(tmp_path, small_blocks, kept):
+@pytest.mark.parametrize("saved", [1, 2, 3, 30])
+def test_a_file_that_ends_anywhere_is_gone_on_with(tmp_path, small_blocks, saved):
     plan = plan_of(2)
-    whole = played(plan, tmp_path / "whole")
+    full = played(plan, tmp_path / "whole")
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
-    (tmp_path / "part").write_bytes(b"".join(lines[:kept]) + lines[kept][:30])
-    told: list[int] = []
+    (tmp_path / "part").write_bytes(b"".join(lines[:saved]) + lines[saved][:30])
+    reported: list[int] = []
     notices: list[str] = []
     again = Tournament(plan)
-    again.run(file=tmp_path / "part", resume=True, notice=notices.append, progress=told.append)
+    again.run(file=tmp_path / "part", resume=True, notice=notices.append, progress=reported.append)
     assert len(notices) == 1 and "the last line is incomplete" in notices[0]
     assert game_lines(tmp_path / "part") == game_lines(tmp_path / "whole")
-    assert without_times(again) == without_times(whole)
-    assert told[-1] == plan.games
-    assert told[0] > len([line for line in lines[:kept] if b'"game"' in line])
+    assert without_times(again) == without_times(full)
+    assert reported[-1] == plan.games
+    assert reported[0] > len([line for line in lines[:saved] if b'"game"' in line])
     assert evaluation.read_games(tmp_path / "part").plan == plan
 
 
@@ -207,7 +207,7 @@ def test_a_finished_file_is_read_and_nothing_is_played(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def whole_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+def full_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("cup") / "games"
     played(plan_of(1), path)
     return path.read_text()
@@ -231,9 +231,9 @@ def changed(line: str, **values: Any) -> str:
         ({"versions": {"carolus-env": "0.0.1"}}, r"carolus-env: '0\.0\.1' in the file"),
     ],
 )
-def test_the_file_of_another_tournament_or_version_is_refused(tmp_path, whole_file, change, said):
+def test_the_file_of_another_tournament_or_version_is_refused(tmp_path, full_file, change, said):
     path = tmp_path / "games"
-    header, _, games = whole_file.partition("\n")
+    header, _, games = full_file.partition("\n")
     before = f"{changed(header, **change)}\n{'' if 'rules' in change else games}"
     path.write_text(before)
     with pytest.raises(evaluation.ResultsFileError, match=f"of another tournament: .*{said}"):
@@ -266,8 +266,8 @@ def test_the_file_of_another_tournament_or_version_is_refused(tmp_path, whole_fi
         (-1, lambda line: changed(line, wall=10**400), "seconds must be 3 numbers"),
     ],
 )
-def test_a_damaged_line_is_refused_by_its_number(tmp_path, whole_file, number, edit, said):
-    path, lines = tmp_path / "games", whole_file.splitlines()
+def test_a_damaged_line_is_refused_by_its_number(tmp_path, full_file, number, edit, said):
+    path, lines = tmp_path / "games", full_file.splitlines()
     number = number if number > 0 else len(lines)
     lines[number - 1] = edit(lines[number - 1])
     path.write_text("\n".join(lines) + "\n")
@@ -277,12 +277,12 @@ def test_a_damaged_line_is_refused_by_its_number(tmp_path, whole_file, number, e
     assert path.read_bytes() == before
 
 
-def test_files_that_are_too_short_or_too_long_are_refused(tmp_path, whole_file):
+def test_files_that_are_too_short_or_too_long_are_refused(tmp_path, full_file):
     path = tmp_path / "games"
     played(plan_of(2), path)
     for text, said in (
         (path.read_text().replace('"deals":2', '"deals":1', 1), "more games than the 18 of its"),
-        (whole_file[:30], "line 1: the header is missing"),
+        (full_file[:30], "line 1: the header is missing"),
     ):
         path.write_text(text)
         with pytest.raises(evaluation.ResultsFileError, match=said):
@@ -306,7 +306,7 @@ def test_it_stops_when_all_ratings_are_sure_enough(rates):
     assert all(width(games) >= 50 for games in before)
 
 
-def test_ctrl_c_keeps_whole_blocks(tmp_path, small_blocks):
+def test_ctrl_c_saves_full_blocks(tmp_path, small_blocks):
     """Of games in play the short ones finish first: counting them would favour quick wins."""
     plan, cup = plan_of(4), Tournament(plan_of(4))
 
@@ -326,7 +326,7 @@ def test_ctrl_c_keeps_whole_blocks(tmp_path, small_blocks):
     assert without_times(cup) == without_times(played(plan))
 
 
-def test_the_summary_tells_what_was_played(rates):
+def test_the_summary_has_what_was_played(rates):
     cup = played(plan_of(6))
     summary = json.loads(json.dumps(cup.summary()))
     results = cup.results
@@ -366,7 +366,7 @@ def test_the_summary_tells_what_was_played(rates):
     assert (rates[-1]["anchor"], rates[-1]["team"].tolist()) == (None, [0, 1, 0, 1])
 
 
-def test_a_cycle_of_three_agents_is_told():
+def test_a_cycle_of_three_agents_is_reported():
     plan = Plan(Rules(2), ("a", "b", "c"), deals=30)
     cup = Tournament(plan, [bots.make("random")] * 3)
     assert cup.pairings() == []
@@ -377,8 +377,8 @@ def test_a_cycle_of_three_agents_is_told():
     # Each agent always beats the next one.
     first, second = cup.results.tables.T
     shares = np.stack([(second - first) % 3 == 1, (first - second) % 3 == 1], axis=1).astype(float)
-    told = summaries.cycle(plan, dataclasses.replace(cup.results, shares=shares))
-    assert told == "a beats b (100 %), b beats c (100 %), c beats a (100 %)"
+    cycle = summaries.cycle(plan, dataclasses.replace(cup.results, shares=shares))
+    assert cycle == "a beats b (100 %), b beats c (100 %), c beats a (100 %)"
 
 
 def test_equal_agents_have_half_a_win_share_at_mixed_tables_too():
@@ -400,10 +400,10 @@ def test_a_missing_package_of_the_extra_is_named(monkeypatch, module, needed):
     with pytest.raises(evaluation.ArenaError, match=named):
         summaries.extra(module)
     if module == "ratings":
-        told: list[int] = []
+        reported: list[int] = []
         with pytest.raises(evaluation.ArenaError, match="ratings cannot be used"):
-            Tournament(plan_of(until=10)).run(progress=told.append)
-        assert told == [], "before anything is played"
+            Tournament(plan_of(until=10)).run(progress=reported.append)
+        assert reported == [], "before anything is played"
 
 
 def actions_of(plan: Plan, rows: np.ndarray, agents: list[Agent]) -> list[list[int]]:

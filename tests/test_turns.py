@@ -5,6 +5,7 @@ import pickle
 import gymnasium
 import numpy as np
 import pytest
+from strategies import every_number
 from test_learner import go_on
 
 from carolus_env import engine
@@ -25,7 +26,6 @@ from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
 from carolus_env.planning.heuristic import FEATURES, features
 from carolus_env.planning.plans import best_plans
 
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_rules = pytest.mark.parametrize(
     "rules",
     [
@@ -48,7 +48,7 @@ def choose(games, random):
     return (random.random(games.n) * games.counts).astype(np.int64)
 
 
-def seats_seen(state, player):
+def seats_from(state, player):
     """The seats as a player sees them: clockwise, a partner third."""
     n = int(state["players"])
     seats = [(player + k) % n for k in range(n)]
@@ -62,7 +62,7 @@ def seats_seen(state, player):
 def plain_row(state, player, kind):
     """The row of a position after a candidate, from the record's fields."""
     n, teams, regions = (int(state[name]) for name in ("players", "teams", "regions"))
-    team_of, seats = state["team"].astype(int), seats_seen(state, player)
+    team_of, seats = state["team"].astype(int), seats_from(state, player)
     team, over = team_of[player], state["phase"] == OVER
     share = engine.win_shares(state.reshape(1))[0, player] * (n // teams) if over else 0.0
     counted = features(state.reshape(1))[0]
@@ -214,14 +214,14 @@ def test_an_index_of_no_candidate_forfeits_or_raises():
 
 def test_infos_hold_the_actions_behind_the_candidates():
     envs = gymnasium.make_vec("CarolusMagnusTurns-v0", 8, opponents="greedy", candidates=6)
-    seen, infos = envs.reset(seed=2)
-    assert seen.shape == (8, 6, candidates.length(2))
+    obs, infos = envs.reset(seed=2)
+    assert obs.shape == (8, 6, candidates.length(2))
     for _ in range(30):
         masks, firsts = infos["action_mask"], infos["choices"][:, :, 0]
-        np.testing.assert_array_equal(masks, seen[:, :, 0])
+        np.testing.assert_array_equal(masks, obs[:, :, 0])
         np.testing.assert_array_equal(firsts >= 0, masks == 1)
         legal = engine.legal_masks(envs.unwrapped.games.states)
         rows, columns = masks.nonzero()
         last = np.where(masks.any(axis=1), 5 - masks[:, ::-1].argmax(axis=1), 0)
         assert legal[rows, firsts[rows, columns]].all()
-        seen, _, _, _, infos = envs.step(last)
+        obs, _, _, _, infos = envs.step(last)

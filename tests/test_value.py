@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from networks import plain_choices, positions, random_model
-from strategies import ALL_KINDS
+from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
@@ -21,7 +21,6 @@ from carolus_env.planning.plans import STOP, actions_of
 from carolus_env.system.compiler import entry
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
-every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
 def weights_of(players):
@@ -123,12 +122,12 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
     weights = weights_of(rules.players)
     bot = bot_of(rules, candidates=3)
     chosen = bot.act(states, new_streams(1, len(states)))
-    told = bots.opinion(bot, states)
+    opinion = bots.opinion(bot, states)
     for row, state in enumerate(states):
         disc, value = look_ahead(state, weights, 3)
         assert chosen[row] == disc
-        assert told.probabilities[row, disc] == 1
-        np.testing.assert_allclose(told.values[row], value, atol=1e-6)
+        assert opinion.probabilities[row, disc] == 1
+        np.testing.assert_allclose(opinion.values[row], value, atol=1e-6)
 
 
 @every_number

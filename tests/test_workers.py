@@ -70,7 +70,9 @@ def lines(file):
     return [line for line in file.read_text().splitlines() if not line.startswith('{"block"')]
 
 
-def test_header_and_games_are_the_same_bytes_in_whatever_order_blocks_return(tmp_path, monkeypatch):
+def test_games_are_the_same_bytes_in_any_order_of_blocks_and_few_wait_for_a_slow_one(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 3)
     plan, shuffled = Plan(Rules(3), ("greedy", "random"), deals=7, seed=3), Shuffled()
     for name, workers in (("one", 1), ("many", shuffled)):
@@ -79,10 +81,6 @@ def test_header_and_games_are_the_same_bytes_in_whatever_order_blocks_return(tmp
         assert cup.complete and cup.games == plan.games
     assert len(shuffled.numbers) > 10
     assert lines(tmp_path / "one") == lines(tmp_path / "many")
-
-
-def test_blocks_that_wait_for_a_slow_one_are_few(monkeypatch):
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 3)
     workers, before = Shuffled(stuck=0), []
     cup = Tournament(Plan(Rules(2), ("random", "greedy"), deals=150, seed=3))
     cup.run(workers=workers, progress=lambda done: before.append(len(workers.numbers)))
@@ -198,7 +196,9 @@ def fake(monkeypatch):
     return result
 
 
-def test_a_cluster_does_tasks_by_ray(fake):
+def test_a_cluster_does_tasks_by_ray_at_most_so_many_and_leaves_others_connections(
+    fake, monkeypatch
+):
     with cluster.Cluster("head:6379") as workers:
         assert fake.connected["address"] == "head:6379"
         assert fake.options == {"num_cpus": 1, "max_retries": cluster.RETRIES}
@@ -217,9 +217,6 @@ def test_a_cluster_does_tasks_by_ray(fake):
         with pytest.raises(WorkerError, match=r"lost 4 times.* did an agent crash.* worker died"):
             workers.take()
     assert not fake.connected
-
-
-def test_a_cluster_takes_at_most_so_many_tasks_and_leaves_a_connection_of_others(fake, monkeypatch):
     with pytest.raises(WorkerError, match="no Ray cluster at nowhere: nobody answers"):
         cluster.Cluster("nowhere")
     fake.connected = {"by": "the user"}
