@@ -79,6 +79,17 @@ FAULTS = [
     ("the anchor is not 0", E + "ratings.py", "logits.mean(axis=1) if anchor is None else logits[:, anchor]", "logits.mean(axis=1)", "ratings"),
     ("a language agent asks once too often", "integrations/language/agent.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language"),
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
+    # by a third hand
+    ("final infos do not tell of a forfeit", "envs/vector.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
+    ("a partner's reserve is a threat", "envs/candidates.py", '                if int64(s["team"][other]) != team:\n', "                if True:\n", "turns"),
+    ("a heading of any round is read", "notation/games.py", 'if (heading and int(heading[1]) == state["round"]) or line', "if heading or line", "nojit:notation"),
+    ("a long test forgets its first deals", E + "sequential.py", "            before = counts[-1]\n", "", "ratings"),
+    ("a stop rule is not asked where it was interrupted", E + "tournament.py", "if stop < self.games:", "if stop <= self.games:", "ratings"),
+    ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first),", "seed=self.seed,", "arrays"),
+    ("a resumed run's time begins anew", L + "run.py", '_Clock(numbers["seconds"])', "_Clock()", "learners"),
+    ("games do not replace a run's minutes", L + "td.py", 'instead = {"minutes": None} if "games" in changes else {}', "instead: dict[str, Any] = {}", "td"),
+    ("explicit chance forgets what others rolled", "bots/search/tree.py", 'if chance == EXPLICIT or (player == s["player"] and s["phase"] != DISC):', 'if player == s["player"] and (chance == EXPLICIT or s["phase"] != DISC):', "search"),
+    ("the game begun first is dropped though in use", "play/api.py", "        self.move_to_end(key)\n", "", "play_server"),
 ]
 # fmt: on
 

@@ -366,9 +366,11 @@ def test_a_resumed_run_may_be_longer(run_of, learner):
     assert (folder / "final.safetensors").read_bytes() != before
     ends = {amount, 1024, 1152} if learner == "sb3" else {amount}  # there, rollouts are full
     assert read(folder, "final")["about"][unit] in ends
-    points = [point[unit] for point in read(folder, "curve")["evaluation"]]
+    curve = read(folder, "curve")["evaluation"]
+    points, seconds = ([point[key] for point in curve] for key in (unit, "seconds"))
     assert points[: len(POINTS[learner]["evaluation"])] == POINTS[learner]["evaluation"]
     assert points[-1] in ends
+    assert seconds == sorted(seconds), "those of the processes before count too"
     config = read(folder, "config")
     assert config["config"] == {**was["config"], option: amount}
     assert config["command"].startswith(f"{was['command']}; python train.py --resume")

@@ -22,8 +22,17 @@ from carolus_env.bots import (
     SearchOptions,
 )
 from carolus_env.bots.planner import best_crown
-from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, Forest, tree_of
-from carolus_env.bots.search.tree import _crown, best_edge
+from carolus_env.bots.search.forest import (
+    BY_PLANNER,
+    BY_VALUE,
+    CHOICES,
+    EXPLICIT,
+    OPEN,
+    Forest,
+    tree_of,
+)
+from carolus_env.bots.search.tree import _crown, best_edge, key_of
+from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules, move_action
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks.forward import Network, Weights, values
@@ -212,6 +221,15 @@ def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     assert exact - 0.01 - error < best.chances[0] < exact + error
     assert other.chances[0] == pytest.approx(exact_chance(after(game, [move_action(2)])), abs=0.01)
     assert best.visits > 100 * other.visits
+
+
+@pytest.mark.parametrize(("chances", "nodes"), [(OPEN, 1), (EXPLICIT, 3)])
+def test_only_explicit_chance_tells_apart_what_others_rolled(chances, nodes):
+    game = after(last_hope(), [move_action(1)])
+    rolled = np.repeat(game, 4)
+    chance.apply_roll(rolled, [[0, 0, 0], [1, 1, 1], [0, 1, 2], [2, 1, 0]])
+    assert (rolled["player"] == BLACK).all() and game["player"] == WHITE, "white has rolled"
+    assert len({int(key_of(state, chances)) for state in rolled}) == nodes
 
 
 @pytest.mark.parametrize("team", [0, 1, 2])
