@@ -24,6 +24,7 @@ import numpy as np
 from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, FACES, OVER, ROLL, action_text
 from carolus_env.engine.state import STATE, States
+from carolus_env.notation import game_text
 from carolus_env.records import (
     Record,
     RecordError,
@@ -210,12 +211,15 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m carolus_en
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="do not show the first difference"
     )
+    parser.add_argument(
+        "--text", action="store_true", help="print the games in notation (docs/notation.md)"
+    )
     options = parser.parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file's name can be anything
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _replay_files(options.files, options.quiet)
+        return _replay_files(options.files, options.quiet, options.text)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -233,7 +237,7 @@ def _without_output(error: OSError) -> int:
     return 2
 
 
-def _replay_files(paths: Sequence[str], quiet: bool) -> int:
+def _replay_files(paths: Sequence[str], quiet: bool, text: bool) -> int:
     games = differences = problems = 0
     for path in paths:
         for line, entry in _entries(path):
@@ -242,6 +246,8 @@ def _replay_files(paths: Sequence[str], quiet: bool) -> int:
                 problems += 1
                 continue
             result = replay(entry)
+            if text and not result:
+                print(game_text(start_of(entry), entry["events"]))
             if result and not differences and not quiet:
                 print(f"{path}, line {line}, {result[0]}")
             games += 1

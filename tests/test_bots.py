@@ -28,6 +28,7 @@ from carolus_env.engine.rules import (
     move_action,
 )
 from carolus_env.engine.streams import new_streams
+from carolus_env.evaluation import play_pairing
 from carolus_env.records import position
 
 every_bot = pytest.mark.parametrize(
@@ -378,6 +379,21 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
         assert agent.name == f"{bot_file}:{name}"
         assert answers(agent) == [wanted] * 4
         assert agent.act_one(position_of("crown")[0]) == wanted
+        assert agent.agent.name == agent.name, "its own errors name it"
+
+
+def test_a_function_is_an_agent_and_a_class_names_its_agents():
+    def lowest(states, generators):
+        return engine.legal_masks(states).argmax(axis=1)
+
+    class Lowest(bots.Agent):
+        act = staticmethod(lowest)
+
+    result = play_pairing((lowest, Lowest()), Rules(), 2, seed=1)
+    assert result.agents == ("lowest", "Lowest")
+    assert result.games == 2
+    with pytest.raises(TypeError, match="an agent or a function"):
+        bots.make(Lowest)
 
 
 @pytest.mark.parametrize(

@@ -428,6 +428,11 @@ def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
     assert text in error and str(folder) in error
 
 
+def test_an_option_of_another_learner_is_refused_by_its_name(capsys):
+    assert train.main(["--players", "3", "--minutes=3"]) == 2
+    assert "--minutes is an option of --learner value" in capsys.readouterr().err
+
+
 def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(tmp_path, monkeypatch, capsys):
     folder, save_arrays, last = tmp_path / "r", np.savez, []
 

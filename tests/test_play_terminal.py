@@ -132,6 +132,10 @@ def test_a_game_is_saved_and_taken_up(tmp_path):
     again = taken_up(first_record(file), Roster())
     assert again.record() == game.record()
     assert to_line(again.state) == to_line(game.state)
+    over = a_session(people=0)
+    typed(session=over)
+    finished = {**over.record(), "agents": ["my_bot.py:Mine", "value:mine"]}
+    assert taken_up(finished, Roster()).outcome() == over.outcome(), "nobody is to move"
     for wrong, named in (({"seed": -1}, "seed"), ({"agents": ["evil.py:Bot", None]}, "offered")):
         with pytest.raises(ValueError, match=named):
             taken_up({**game.record(), **wrong}, Roster())
@@ -196,7 +200,7 @@ def test_a_bot_that_fails_is_named_and_can_be_asked_again():
 
     session = Session.new(Rules(), [Broken(), None], seed=3)
     _, said = typed("", session=session)
-    assert "random failed with ZeroDivisionError: by nought" in said
+    assert "Broken failed with ZeroDivisionError: by nought" in said
     assert session.player == 1
 
 

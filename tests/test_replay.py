@@ -18,7 +18,8 @@ from strategies import ALL_KINDS, played
 
 from carolus_env import replay as replay_module
 from carolus_env.engine.rules import Rules
-from carolus_env.records import make_record, positions, read_records, write_records
+from carolus_env.notation import game_text
+from carolus_env.records import make_record, positions, read_records, start_of, write_records
 from carolus_env.replay import Difference, main, replay, replayed
 
 ROOT = Path(__file__).parent.parent
@@ -245,6 +246,8 @@ def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_i
     assert run(a=[GAME], b=[GAME, one, two]) == (1, text, "")
     assert run("-q", a=[one]) == (1, "1 games, 1 differences\n", "")
     assert run("--quiet", a=[GAME, GAME], b=[GAME]) == (0, "3 games, 0 differences\n", "")
+    game = game_text(start_of(GAME), GAME["events"])
+    assert run("--text", "-q", a=[one, GAME]) == (1, f"{game}\n2 games, 1 differences\n", "")
 
 
 def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(run):

@@ -116,7 +116,7 @@ def test_the_cross_table_has_the_strongest_agent_first_and_is_complete_without_c
         assert table_rows({**three(), "pairings": [pairing(2, 1, rate)]})[1][5] == shown
     text = printed(three(), color_system=None)
     assert all(cell in text for row in rows for cell in row)
-    assert "2 players, round robin, 20 deals, 120 games, seed 7" in text
+    assert "2 players, round robin, 20 deals, 120 games, seed 7, Elo 0: random" in text
     assert "\x1b" not in text
     coloured = printed(three(), force_terminal=True, color_system="truecolor")
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == text

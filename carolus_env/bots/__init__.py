@@ -6,7 +6,7 @@ from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
-from carolus_env.bots.registry import UnknownAgentError, known, make, register
+from carolus_env.bots.registry import AgentLike, UnknownAgentError, known, make, register
 from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
 from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
@@ -16,6 +16,7 @@ from carolus_env.networks.network import NetworkModel
 __all__ = [
     "Agent",
     "AgentError",
+    "AgentLike",
     "Checked",
     "Choice",
     "CompiledAgent",

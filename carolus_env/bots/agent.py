@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,12 @@ class Agent(ABC):
     """
 
     name: str = "agent"
-    """The agent's name in results; `registry.make` sets it to the spec string."""
+    """The agent's name in results: by default its class's; `registry.make` sets the spec string."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
 
     @abstractmethod
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:

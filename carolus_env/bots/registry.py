@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from carolus_env.system.arguments import instance
 from carolus_env.system.untrusted import cut
 
 Maker = Callable[[str], Agent]
+Function = Callable[[States, npt.NDArray[np.uint64]], npt.NDArray[np.integer[Any]]]
+AgentLike = str | Agent | Function
+"""What `make` takes: a spec string, an agent, or a function ``act(states, generators)``."""
 
 
 class Registration(NamedTuple):
@@ -72,13 +75,19 @@ def known() -> dict[str, str]:
     return {name: entry.about for name, entry in _registry.items()}
 
 
-def make(spec: str | Agent) -> Agent:
+def is_function(spec: object) -> TypeGuard[Function]:
+    """Return whether something is a function that `make` takes; a class is none."""
+    return callable(spec) and not isinstance(spec, type)
+
+
+def make(spec: AgentLike) -> Agent:
     """Make the agent that a spec string names.
 
     Args:
         spec: ``name``, ``name:argument``, or ``path/to/file.py:Name``, where Name is an `Agent`
             (class or instance) or a function ``act(states, generators)``. The file finds the
-            modules beside it, which are loaded for it alone. An agent is returned unchanged.
+            modules beside it, which are loaded for it alone. An agent is returned unchanged; a
+            function of your program becomes an agent.
 
     Raises:
         UnknownAgentError: for an unknown name.
@@ -87,11 +96,17 @@ def make(spec: str | Agent) -> Agent:
     """
     if isinstance(spec, Agent):
         return spec
-    instance("spec", spec, str, "a spec string or an agent")
+    if is_function(spec):
+        return Checked(_FunctionAgent(spec))
+    instance("spec", spec, str, "a spec string, an agent or a function")
+    assert isinstance(spec, str)
     name, colon, argument = spec.partition(":")
     agent: Agent
     if name.endswith(".py"):
-        agent = Checked(_from_file(Path(name), argument))
+        own = _from_file(Path(name), argument)
+        with contextlib.suppress(AttributeError):  # its own errors name it, if its class permits
+            own.name = spec
+        agent = Checked(own)
     elif colon and not argument and name in _registry:
         raise AgentError(spec, f"nothing follows the colon; without arguments it is {name!r}")
     elif name in _registry:
@@ -133,7 +148,7 @@ def _from_file(path: Path, name: str) -> Agent:
     if isinstance(result, Agent):
         return result
     if callable(result):
-        return _Function(result)
+        return _FunctionAgent(result)
     raise AgentError(
         str(path), f"{name!r} must be an Agent or a function, got {type(result).__name__}"
     )
@@ -170,11 +185,11 @@ def _lies_in(folder: Path, module: ModuleType) -> bool:
     return folder == (file.parent.parent if file.name == "__init__.py" else file.parent)
 
 
-class _Function(Agent):
+class _FunctionAgent(Agent):
     """A plain function ``act(states, generators)`` as an agent."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(self, function: Function) -> None:
+        self._function, self.name = function, getattr(function, "__name__", "function")
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
         return self._function(states, generators)

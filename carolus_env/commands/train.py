@@ -33,6 +33,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from carolus_env.commands.choice import missing, typed
+from carolus_env.engine.rules import OPTIONS
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
@@ -134,7 +135,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         arguments: the command's arguments.
         program: the words before them on the command line.
     """
-    console, job = Console(), None
+    console, job = Console(soft_wrap=not sys.stdout.isatty()), None  # a log has whole lines
     try:
         job = read_job(arguments, program)
         result = _train(job, console)
@@ -188,8 +189,8 @@ def _train_alone(job: Job, console: Console) -> Evaluation | None:
             done = run.train()
     if not done:
         return None
-    with console.status(f"evaluating {run.folder}/best ..."):
-        return run.finish()
+    console.print(f"evaluating {run.folder}/best: {job.config.final_games:,} games with each ...")
+    return run.finish()
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
@@ -215,6 +216,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     else:
         config = learner(source.learner).config_type()()
     kind = arguments_of(config)
+    _check_learner(config, rest)
     options = tyro.cli(
         kind,
         args=rest,
@@ -230,6 +232,20 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
         config, **{field.name: values[field.name] for field in dataclasses.fields(config)}
     )
     return Job(config, _new_folder(config), command, provenance(), resumed=False)
+
+
+def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
+    """Refuse an option of another learner, naming whose it is."""
+    own = {"help", *OPTIONS, *(field.name for field in dataclasses.fields(config))}
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        name = option.removeprefix("--").removeprefix("no-").replace("-", "_")
+        if not option.startswith("--") or name in own:
+            continue
+        for owner, entry in LEARNERS.items():
+            with contextlib.suppress(ModuleNotFoundError):
+                if name in {field.name for field in dataclasses.fields(entry.config_type())}:
+                    raise ValueError(f"{option} is an option of --learner {owner}")
 
 
 def _new_folder(config: RunConfig) -> Path:
@@ -341,7 +357,9 @@ class _Display:
         self._bar.update(
             self._task,
             completed=progress.share,
-            done=f"{progress.done:,} {self._unit}, {progress.per_s:,.0f}/s",
+            done="evaluating"
+            if progress.evaluating
+            else f"{progress.done:,} {self._unit}, {progress.per_s:,.0f}/s",
             numbers="  ".join(numbers),
         )
         if progress.evaluation:

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, Unpack
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from carolus_env.bots import Agent
+from carolus_env.bots import AgentLike
 from carolus_env.engine.rules import RuleOptions
 from carolus_env.envs.aec import check_options, observation_box, rules_for
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
@@ -38,7 +38,7 @@ from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import VECTOR_RENDER_MODES, LearnerEnv, LearnerVectorEnv
 from carolus_env.system.arguments import whole_number
 
-Specs = str | Agent | Sequence[str | Agent]
+Specs = AgentLike | Sequence[AgentLike]
 
 
 class CarolusVectorEnv(LearnerVectorEnv):

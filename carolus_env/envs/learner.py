@@ -9,13 +9,14 @@ for each of these. When a game ends, by anyone's decision, the learner is paid f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots import Agent, is_compiled, lockstep, make
+from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
+from carolus_env.bots.registry import is_function
 from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
@@ -83,6 +84,11 @@ class Watcher(Protocol):
         ...
 
 
+def _is_one(spec: object) -> TypeGuard[AgentLike]:
+    """Return whether something names or is one agent."""
+    return isinstance(spec, str | Agent) or is_function(spec)
+
+
 class FixedOpponents:
     """The same agents in every game: one for all other seats, or one for each, clockwise.
 
@@ -94,12 +100,10 @@ class FixedOpponents:
         ValueError: for another number of agents than 1 or ``players - 1``.
     """
 
-    def __init__(self, rules: Rules, specs: str | Agent | Sequence[str | Agent]) -> None:
+    def __init__(self, rules: Rules, specs: AgentLike | Sequence[AgentLike]) -> None:
         instance("rules", rules, Rules, "carolus_env.Rules")
-        opponents = [specs] if isinstance(specs, str | Agent) else specs
-        if not isinstance(opponents, Sequence) or not all(
-            isinstance(s, str | Agent) for s in opponents
-        ):
+        opponents = [specs] if _is_one(specs) else specs
+        if not isinstance(opponents, Sequence) or not all(map(_is_one, opponents)):
             raise TypeError(
                 "opponents must be spec strings or agents, one or a list of them, got "
                 f"{shown(specs)}"

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from carolus_env.bots import Agent
+from carolus_env.bots import AgentLike
 from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
 from carolus_env.envs import starts
@@ -32,7 +32,7 @@ from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import Pictures
 from carolus_env.system.arguments import array, one_of, seed_number
 
-OpponentSpecs = str | Agent | Sequence[str | Agent] | Opponents
+OpponentSpecs = AgentLike | Sequence[AgentLike] | Opponents
 
 
 class LearnerVecEnv(VecEnv):

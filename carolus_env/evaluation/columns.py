@@ -288,6 +288,14 @@ BAR: Final = "bar"
 TIME: Final = "time"
 
 
+def duration(microseconds: float) -> str:
+    """Format a duration in the unit that fits."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= 0.9995 * size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds:.3g} us"
+
+
 class Figure(NamedTuple):
     """A figure of the report on each agent.
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from carolus_env.evaluation.columns import duration
 from carolus_env.evaluation.games import ArenaError, Progress
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import Plan, labels
@@ -87,7 +88,8 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
         console.print(table)
 
     print_table(_rich_table(title, plan, pairings))
-    print("\n".join([_speeds(tournament), *_stop_rule(tournament)]))
+    for line in ([] if summary else [_speeds(tournament)]) + _stop_rule(tournament):
+        print(line)
     if summary is not None:
         with contextlib.suppress(ArenaError):  # the caller has reported a missing extra
             print_table(extra("report").cross_table(summary))
@@ -164,4 +166,6 @@ def _stop_rule(tournament: Tournament) -> list[str]:
 def _speeds(tournament: Tournament) -> str:
     agents = tournament.summary(rated=False)["agents"]
     taken = {agent["spec"]: agent["us_per_decision"] for agent in agents}
-    return "time for a decision: " + ", ".join(f"{spec} {us:.3g} us" for spec, us in taken.items())
+    return "time for a decision: " + ", ".join(
+        f"{spec} {duration(us)}" for spec, us in taken.items()
+    )

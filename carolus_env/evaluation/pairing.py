@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import Agent, make
+from carolus_env.bots import AgentLike, make
 from carolus_env.engine.rules import REASON_NAMES, Rules
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.games import Progress, play_games, warm_up
@@ -147,7 +147,7 @@ def against(
 
 
 def play_pairing(
-    agents: tuple[str | Agent, str | Agent],
+    agents: tuple[AgentLike, AgentLike],
     rules: Rules,
     games: int,
     *,

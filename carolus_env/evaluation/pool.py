@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from carolus_env import bots
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, AgentLike
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.games import (
     SIDE_BY_SIDE,
@@ -44,7 +44,7 @@ class Task:
     """
 
     plan: Plan
-    agents: tuple[str | Agent, ...]
+    agents: tuple[AgentLike, ...]
 
     def runner(self) -> Runner:
         """Make the agents, and measure their time a game.
@@ -60,7 +60,7 @@ class Task:
                     made[spec] = bots.make(spec)
                 except Exception as error:  # a user's file or model can fail in any way
                     raise agent_error(error, spec, f": {error}") from error
-            agents.append(made[spec] if isinstance(spec, str) else spec)
+            agents.append(made[spec] if isinstance(spec, str) else bots.make(spec))
         seconds = float(warm_up(agents, self.plan.rules).mean()) * _DECISIONS
         return Runner(self, agents, seconds)
 

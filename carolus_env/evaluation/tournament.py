@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from carolus_env.bots import Agent
+from carolus_env.bots import AgentLike
 from carolus_env.evaluation import stopping
 from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.columns import Results
@@ -56,7 +56,7 @@ class Tournament:
     def __init__(
         self,
         plan: Plan,
-        agents: Sequence[str | Agent] | None = None,
+        agents: Sequence[AgentLike] | None = None,
     ) -> None:
         players = tuple(plan.agents if agents is None else agents)
         if len(players) != len(plan.agents):

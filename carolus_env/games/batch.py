@@ -50,6 +50,10 @@ class Turn(NamedTuple):
     terminated: npt.NDArray[np.bool_]
     truncated: npt.NDArray[np.bool_]
 
+    def __repr__(self) -> str:
+        ended = f"{self.terminated.sum():,} terminated, {self.truncated.sum():,} truncated"
+        return f"<Turn of {len(self.masks):,} games: {ended}>"
+
 
 class Rollout(NamedTuple):
     """The counts of `GameBatch.rollout`.
@@ -119,6 +123,9 @@ class GameBatch:
         self._totals = np.zeros((threads, 1, rules.players))
         self._share_out()
         self.reset(seed)
+
+    def __repr__(self) -> str:
+        return f"<GameBatch of {self.n:,} games of {self.rules.players} players>"
 
     def _share_out(self) -> None:
         """Give each worker its rows of every buffer, and separate scratch.

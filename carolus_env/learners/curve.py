@@ -100,17 +100,19 @@ class Curve:
         for rung in ladder.rungs(players):
             if rung.spec in met:
                 above.axhline(rung.elo, color="grey", lw=0.5, ls=":")
-                above.annotate(
+                above.annotate(  # at the left, where the curve is low and far from them
                     rung.spec,
-                    (1, rung.elo),
-                    (-2, 1),
+                    (0, rung.elo),
+                    (2, 1),
                     xycoords=("axes fraction", "data"),
                     textcoords="offset points",
-                    ha="right",
                     fontsize=6,
                     color="grey",
                 )
-        above.set(title=f"evaluation: {style.plays}", ylabel="Elo above planner (95 % interval)")
+        above.set(
+            title=f"strength on the ladder ({style.plays})",
+            ylabel="Elo above planner (95 % interval)",
+        )
         self._draw_losses(above, style)
         places = [point[style.unit] / style.scale for point in self.training]
         below.plot(places, [point[style.line] for point in self.training])

@@ -41,6 +41,7 @@ class Progress:
         loss: recent mean loss; None before the first update.
         waiting: share of this process's time in which it waited for workers; None: threads.
         evaluation: the evaluation that has just ended; else None.
+        evaluating: whether an evaluation begins.
     """
 
     done: int
@@ -49,6 +50,7 @@ class Progress:
     loss: float | None = None
     waiting: float | None = None
     evaluation: Evaluation | None = None
+    evaluating: bool = False
 
 
 class Run(Protocol):
@@ -205,12 +207,14 @@ class SelfPlayRun:
         if self._scalars is not None:
             self._scalars.write(values, self.done)
 
-    def _progress(self, evaluation: Evaluation | None = None) -> Progress:
+    def _progress(
+        self, evaluation: Evaluation | None = None, *, evaluating: bool = False
+    ) -> Progress:
         loss = self._metrics()["loss"] if self.done > self._noted[0] else None
         if loss is None and self.curve.training:
             loss = self.curve.training[-1]["loss"]
         pace, waiting = self._clock.pace(self.done), self._waiting()
-        return Progress(self.done, pace, self.share, loss, waiting, evaluation)
+        return Progress(self.done, pace, self.share, loss, waiting, evaluation, evaluating)
 
     def _waiting(self) -> float | None:
         """Return the share of this process's time in which it waited for workers; None: threads."""
@@ -259,6 +263,7 @@ class SelfPlayRun:
 
     def _evaluate(self) -> None:
         """Evaluate, keep the network unless it is clearly weaker, and add a point to the curve."""
+        self.show(self._progress(evaluating=True))
         model, games = self.snapshot(), self.config.eval_games
         result = self.evaluate(games, model)
         best = self.folder / "best"

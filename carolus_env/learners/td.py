@@ -99,7 +99,7 @@ class TdConfig(SelfPlayConfig):
     def budget(self) -> str:
         amount = f"{self.games:,} games"
         if self.minutes is not None:
-            amount = f"{self.minutes:g} CPU minutes of learning"
+            amount = f"{self.minutes:g} CPU minutes of learning, evaluations not counted"
         return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
     def share(self, done: int, cpu_seconds: float) -> float:

@@ -9,6 +9,7 @@ The page can be reached from this machine only. The viewer opens FILEs of game r
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import threading
 import webbrowser
@@ -39,6 +40,9 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _terminal(options) if options.terminal else _serve(options)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # the reader, say `head`, has closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def _parser(program: str) -> argparse.ArgumentParser:

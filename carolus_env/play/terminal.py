@@ -312,7 +312,8 @@ def taken_up(record: Record, roster: Roster) -> Session:
     """
     names = names_of(record) if "names" in record else None
     try:
-        agents = [roster.make(spec) if spec else None for spec in agents_of(record)]
+        specs = [None if record["result"] else spec for spec in agents_of(record)]
+        agents = [roster.make(spec) if spec else None for spec in specs]
         return Session(record, agents, names=names, seed=record.get("seed"))
     except (RecordError, RosterError):
         raise

@@ -95,8 +95,8 @@ class CompileNotice:
     """
 
     TEXT: ClassVar = (
-        "carolus_env: compiling for this machine, once: up to half a minute for each interface "
-        "(`carolus warmup` does it beforehand)"
+        "carolus_env: compiling for the first use on this machine: up to half a minute for each "
+        "interface or agent (`carolus warmup` does it beforehand)"
     )
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from carolus_env.evaluation.columns import BAR, FIGURES, Figure
+from carolus_env.evaluation.columns import BAR, FIGURES, Figure, duration
 from carolus_env.evaluation.report.standings import StandingsRow, table_rows
 from carolus_env.evaluation.report.texts import (
     BLUE,
@@ -20,7 +20,6 @@ from carolus_env.evaluation.report.texts import (
     INK,
     LINE,
     PAPER,
-    duration,
     percent,
     printable,
     shortened,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from carolus_env.evaluation.columns import BAR, TIME
+from carolus_env.evaluation.columns import BAR, TIME, duration
 from carolus_env.evaluation.seating import labels
-from carolus_env.evaluation.summary import Summary
+from carolus_env.evaluation.summary import ANCHOR, Summary
 
 INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
 BLUE, VERMILION = "#0072b2", "#d55e00"
@@ -40,10 +40,13 @@ def title(summary: Summary) -> str:
     parts = [
         f"{summary['rules']['players']} players",
         summary["schedule"],
-        f"{summary['deals']:,} deals",
+        f"{summary['deals']:,} deal{'s' * (summary['deals'] != 1)}",
         f"{summary['games']:,} games",
         f"seed {summary['seed']}",
     ]
+    if any(agent["rating"] for agent in summary["agents"]):
+        anchored = any(agent["spec"] == ANCHOR for agent in summary["agents"])
+        parts.append(f"Elo 0: {ANCHOR if anchored else 'the mean'}")
     if not summary["complete"]:
         parts.append("cut short")
     return printable(spaced(", ".join(parts)))
@@ -72,14 +75,6 @@ def percent(rate: float | None, digits: int = 0) -> str:
     if float(text) <= 0 < rate:
         return f"<{least:.{digits}f}"
     return text
-
-
-def duration(microseconds: float) -> str:
-    """Format a duration in the unit that fits."""
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if microseconds >= 0.9995 * size:
-            return f"{microseconds / size:.3g} {unit}"
-    return f"{microseconds:.3g} us"
 
 
 def written(value: float, how: str) -> str:

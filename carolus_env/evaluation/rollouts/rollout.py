@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import Agent
+from carolus_env.bots import AgentLike
 from carolus_env.engine.state import pick
 from carolus_env.evaluation.rollouts.candidates import after, candidates, kind_of
 from carolus_env.evaluation.rollouts.sampling import Played, Sampler
@@ -113,7 +113,7 @@ class Options:
         ValueError: for a value that is not allowed; the text names it.
     """
 
-    base: str | Agent = BASE
+    base: AgentLike = BASE
     """Plays every seat: a spec string, or an agent."""
     rounds: int | None = None
     """Stop games after this many rounds and value their positions; None: play to the end."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import bots, engine
-from carolus_env.bots import Agent, lockstep
+from carolus_env.bots import AgentLike, lockstep
 from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
@@ -55,7 +55,7 @@ class Sampler:
         elsewhere: workers in place of threads, begun with what calls `part`; None: threads.
     """
 
-    base: str | Agent
+    base: AgentLike
     seed: int
     value: Value | None = None
     rounds: int | None = None
