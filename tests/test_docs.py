@@ -5,6 +5,7 @@ import importlib
 import json
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import evaluation
+from carolus_env import carolus_magnus_v0, evaluation
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -33,9 +34,11 @@ def run(snippet, folder):
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
 def test_readme_snippets_run(number, tmp_path):
     names = run(SNIPPETS[number], tmp_path)
-    if "Cautious" in names:
-        games = ce.new_games(ce.Rules(), 8, seed=1)
-        ce.step(games, names["Cautious"]().act(games, ce.new_streams(1, 8)))
+    if "Courtier" in names:
+        for players in (2, 3, 4):
+            pair = names["Courtier"](), ce.make("greedy")
+            match = evaluation.play_pairing(pair, ce.Rules(players), 60, seed=1)
+            assert match.win_rate[0] > 0.8
 
 
 def test_the_evaluation_page_says_what_happens(tmp_path):
@@ -43,6 +46,7 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     [snippet] = snippets("evaluation")
     names = run(snippet, tmp_path)
     assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
+    assert names["match"].win_rate[0] > 0.9
     assert 0.9 < names["low"] < names["pairing"].win_rate[0] <= names["high"]
     header, game = map(json.loads, re.findall(r"```json\n(.*?)```", page, re.DOTALL))
     plan = evaluation.Plan.from_dict(header)
@@ -58,6 +62,11 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
 @pytest.mark.parametrize("page", ["bots", "environments", "language", "tutorial"])
 def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    if page == "tutorial":  # in place of the run that the page makes
+        (tmp_path / "runs" / "first").mkdir(parents=True)
+        for suffix in ("json", "safetensors"):
+            model = ROOT / "carolus_env" / "networks" / "models" / f"value_2p.{suffix}"
+            shutil.copy(model, tmp_path / "runs" / "first" / f"best.{suffix}")
     names = {}
     for snippet in snippets(page):
         names |= run(snippet, tmp_path)
@@ -67,24 +76,50 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     elif page == "environments":  # a set-up roll of 7 dice brings 7/6 of each clan
         assert names["expected"] == pytest.approx([7 / 6] * 5)
     elif page == "tutorial":
-        assert names["game"].legal_moves == ("E+1 B builds 1", "E+2 at 2")
+        assert "('E+1 B builds 1', 'E+2 at 2')" in capsys.readouterr().out
+        assert names["game"].over
     elif page == "language":
         assert "move 'd1': player" in capsys.readouterr().out
         assert names["again"].startswith(names["generate_prompt"](names["observation"]))
 
 
 def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path):
-    [bot], [learner, wrapper] = map(snippets, ("write_a_bot", "own_loop"))
+    [bot], [learner, wrapper, agent] = map(snippets, ("write_a_bot", "own_loop"))
     (tmp_path / "my_bot.py").write_text(bot)
-    specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
+    one, two = (f"{tmp_path / 'my_bot.py'}:{name}" for name in ("OneStep", "TwoSteps"))
     for players in (2, 3, 4):
-        pair = [ce.make(spec) for spec in specs]
-        match = evaluation.play_pairing(pair, ce.Rules(players), 60, seed=1)
-        assert match.win_rate[0] > 0.9
-    names = run(wrapper, tmp_path)
-    assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
-    assert names["reward"] != names["total"], "the last reward is shaped"
+        for pair in ((one, "greedy"), (two, one)):
+            match = evaluation.play_pairing(pair, ce.Rules(players), 24, seed=1)
+            assert match.win_rate[0] > 0.6
+    env = run(wrapper, tmp_path)["env"]
+    _, info = env.reset(seed=1)
+    env.action_space.seed(1)
+    rewards, over = [], False
+    while not over:
+        action = env.action_space.sample(info["action_mask"])
+        _, reward, terminated, truncated, info = env.step(action)
+        rewards.append(reward)
+        over = terminated or truncated
+    assert abs(sum(rewards)) == pytest.approx(1), "the potential is taken back"
+    assert rewards[-1] != sum(rewards), "the last reward is shaped"
     assert run(learner, tmp_path)["match"].win_rate[0] > 0.9
+    torch = pytest.importorskip("torch")
+    (tmp_path / "my_torch.py").write_text(agent)
+    torch.save(torch.nn.Linear(225, 95).state_dict(), tmp_path / "mine.pt")
+    spec = f"{tmp_path / 'my_torch.py'}:Mine"
+    assert evaluation.play_pairing((spec, "random"), ce.Rules(2), 4, seed=1).games == 4
+
+
+def test_records_are_written_read_and_told_as_the_pages_say(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    env = carolus_magnus_v0.env(players=2)
+    env.reset(seed=1)
+    env.step(int(env.last()[0]["action_mask"].argmax()))
+    (tmp_path / "snippet.py").write_text(*snippets("formats"))
+    names = runpy.run_path(str(tmp_path / "snippet.py"), {"env": env})
+    assert names["png"].startswith(b"\x89PNG")
+    run(*snippets("notation"), tmp_path)
+    assert "round 0" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 #
 # PPO by self-play on a tiny budget, its learning curve, a match, and a game to look through. The
 # learner is that of `python train.py` ([training](../training.md)), with fewer decisions. It needs
-# the extra `train`: `pip install 'carolus-env[train]'`.
+# the extra `train` ([installing](../installing.md)).
 
 # %%
 import tempfile
