@@ -337,7 +337,7 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
 
     def interrupt(self, progress):
         nonlocal rounds
-        rounds += progress.evaluation is None
+        rounds += progress.evaluation is None and not progress.evaluating
         if rounds == 2:
             signal.raise_signal(signal.SIGINT)
             rounds += 1
