@@ -29,10 +29,10 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
-from carolus_env.planning.choices import list_choices
+from carolus_env.planning.choices import EVERY, list_choices
 from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import STOP, play_plan
+from carolus_env.planning.plans import ONE, STOP, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, part, rare
 from carolus_env.system.options import option
@@ -44,6 +44,10 @@ COMPARED: Final = {2: 16, 3: 8}
 """Maximum number of turns compared in positions ahead, by number of teams."""
 LATE: Final = 10
 """Number of regions at which the late game begins, where the network is least sure of itself."""
+LOST: Final = 0.01
+"""Win probability under which a position seems lost."""
+RESCUES: Final = 64
+"""Maximum number of plans that are followed there."""
 LATE_TURNS, LATE_ROLLS = 3, 2
 """Late-game multipliers for candidates and rolls."""
 
@@ -62,6 +66,8 @@ class Ahead(NamedTuple):
 
     selector: CandidateSelector
     """The selector of choices in positions ahead; its scratch is not the asking player's."""
+    rescue: CandidateSelector
+    """The selector of choices in a position that seems lost: all of a turn's plans."""
     discs: DiscScratch
     """Scratch to look ahead at discs, and the win probabilities after each."""
     best: int
@@ -94,7 +100,8 @@ class Ahead(NamedTuple):
         """
         outcomes = chance_outcomes(DICE[players])
         return cls(
-            _selector(players, weights, candidates),
+            _selector(players, weights, STOP, candidates),
+            _selector(players, weights, ONE, EVERY),
             DiscScratch.new(),
             best,
             rolls,
@@ -106,10 +113,10 @@ class Ahead(NamedTuple):
         )
 
 
-def _selector(players: int, weights: Weights, candidates: int) -> CandidateSelector:
-    """Return the selector of choices in positions ahead."""
+def _selector(players: int, weights: Weights, width: int, candidates: int) -> CandidateSelector:
+    """Return a selector with a network's scratch of its own."""
     listing = all_weights()[players].copy()
-    return CandidateSelector.of(Network.of(players, weights), STOP, listing, candidates)
+    return CandidateSelector.of(Network.of(players, weights), width, listing, candidates)
 
 
 # ------------------------------------------------------------------------------------ discs
@@ -198,7 +205,8 @@ def best_turn(s: np.void, selector: CandidateSelector, ahead: Ahead) -> Int:
     """Return the best choice, a plan, of those that are best now, by what follows the dice.
 
     Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
-    are sampled, so the player does not change its mind.
+    are sampled, so the player does not change its mind. With three teams, where all choices that
+    are followed lose at once, more of the turn's plans are: one may stop the next player.
 
     Args:
         s: a position of an action turn.
@@ -206,13 +214,33 @@ def best_turn(s: np.void, selector: CandidateSelector, ahead: Ahead) -> Int:
         ahead: an `Ahead`.
     """
     bits = generator.mix(uint64(s["round"]) * uint64(MAX_PLAYERS) + uint64(s["player"]))
+    most, rolls = ahead.best, ahead.rolls
+    if s["regions"] <= LATE:
+        most, rolls = most * LATE_TURNS, rolls * LATE_ROLLS
+    chosen, best = _best_followed(s, selector, ahead, most, rolls, bits)
+    if best < LOST and s["teams"] > 2:
+        rescue, value = _best_followed(s, ahead.rescue, ahead, RESCUES, 1, bits)
+        chosen = rescue if value > best else chosen
+    return chosen
+
+
+@rare
+def _best_followed(
+    s: np.void, selector: CandidateSelector, ahead: Ahead, most: Int, rolls: Int, bits: Bits
+) -> Any:
+    """Return the best choice, a plan, and its value, of those that are followed through the dice.
+
+    Args:
+        s: a position of an action turn.
+        selector: lists the choices, and values them now.
+        ahead: an `Ahead`.
+        most: number of choices followed, those that are best now.
+        rolls, bits: see `follow`.
+    """
     team = int64(s["team"][s["player"]])
     count = list_choices(s, selector.proposals)
     value_choices(s, selector, count)
     chosen, best = selector.proposals.choices[0], -1.0
-    most, rolls = ahead.best, ahead.rolls
-    if s["regions"] <= LATE:
-        most, rolls = most * LATE_TURNS, rolls * LATE_ROLLS
     for _ in range(min(most, count)):
         k = 0
         for other in range(count):
@@ -223,7 +251,7 @@ def best_turn(s: np.void, selector: CandidateSelector, ahead: Ahead) -> Int:
             now = ahead.means[team]
         if now > best:
             chosen, best = selector.proposals.choices[k], now
-    return chosen
+    return chosen, best
 
 
 # ------------------------------------------------------------------------------------ for Python
@@ -242,7 +270,8 @@ def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.
     """
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))
-    _values_ahead(states, _selector(players, weights, candidates), np.zeros(1, STATE), result)
+    selector = _selector(players, weights, STOP, candidates)
+    _values_ahead(states, selector, np.zeros(1, STATE), result)
     return result[:, : TEAMS[players]]
 
 

@@ -1,0 +1,170 @@
+"""Exact endings: wins at hand that an agent misses, and losses that it could have avoided.
+
+    python -m benchmarks.endings value:2p --players 2 --games 200
+
+An agent plays every seat. Of each turn late in a game all plans are tried, and of each plan all
+turns of the next player: no dice lie in between, so whether that player can win at once is exact,
+whatever a network says. An avoidable loss is a turn after which the next player can win at once,
+where another plan would have prevented that; its worth is the best value after such a plan, by the
+package's network.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import numpy.typing as npt
+
+import carolus_env as ce
+from benchmarks.machine import line
+from carolus_env.bots.models import Models
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import CASTLES_TO_WIN, CROWN_CHOICE, MOVE, OVER, PLACE, Rules
+from carolus_env.engine.state import STATE, States
+from carolus_env.networks.forward import Network, reset_accumulator, team_value
+from carolus_env.planning.choices import EVERY, CandidateGenerator, in_turn, list_choices
+from carolus_env.planning.heuristic import all_weights
+from carolus_env.planning.plans import ONE, STOP, first_of, play, play_plan
+from carolus_env.system.arrays import Int, Records, int64
+from carolus_env.system.compiler import entry, rare
+from carolus_env.system.options import command_parser
+
+NEAR, FEW = 5, 6
+"""A game is late when a team lacks so many castles, or so many regions are left, or fewer."""
+
+
+@rare
+def _has_won(s: np.void, team: Int) -> bool:
+    return s["phase"] == OVER and turns.team_win_share(s, team) == 1.0
+
+
+@rare
+def can_win(s: np.void, plans: CandidateGenerator, after: Records) -> bool:
+    """Return whether the player to move has a plan that wins at once; others than STOP cannot."""
+    team = int64(s["team"][s["player"]])
+    for k in range(list_choices(s, plans)):
+        after[0] = s
+        play_plan(after[0], plans.choices[k])
+        if _has_won(after[0], team):
+            return True
+    return False
+
+
+@rare
+def is_answered(s: np.void, team: Int, plans: CandidateGenerator, after: Records) -> bool:
+    """Return whether the team has lost, or the next player, an opponent, can win at once.
+
+    Args:
+        s: the position after a turn, which is rolled on: the player's own dice and crowns change
+            nothing for the next player.
+    """
+    turns.roll_on(s)
+    while s["phase"] == CROWN_CHOICE:
+        play(s, first_of(_first_crown(s, plans)))
+        turns.roll_on(s)
+    if s["phase"] == OVER:
+        return turns.team_win_share(s, team) == 0.0
+    return in_turn(s) and int64(s["team"][s["player"]]) != team and can_win(s, plans, after)
+
+
+@rare
+def _first_crown(s: np.void, plans: CandidateGenerator) -> Int:
+    list_choices(s, plans)
+    return plans.choices[0]
+
+
+@entry
+def study(
+    starts: Records,
+    ends: Records,
+    own: CandidateGenerator,
+    next_player: CandidateGenerator,
+    net: Network,
+    scratch: Records,
+    out: npt.NDArray[np.float64],
+) -> None:
+    """Count, for positions before and after turns.
+
+    Args:
+        starts, ends: ``(N,)`` games; the dice after the turn have not been rolled.
+        own, next_player: list the plans of a turn.
+        net: values the plans that avoid a loss.
+        scratch: ``(2,)`` games.
+        out: ``(5,)`` float64, added to: wins at hand, those taken, turns answered by a win, those
+            that were avoidable, and their worth.
+    """
+    for g in range(starts.shape[0]):
+        s = starts[g]
+        team = int64(s["team"][s["player"]])
+        if can_win(s, next_player, scratch):
+            out[0] += 1
+            out[1] += int64(_has_won(ends[g], team))
+            continue
+        if not is_answered(ends[g], team, next_player, scratch):
+            continue
+        out[2] += 1
+        best = -1.0
+        reset_accumulator(net)
+        for k in range(list_choices(s, own)):
+            scratch[1] = s
+            play_plan(scratch[1], own.choices[k])
+            value = team_value(scratch[1], team, net)
+            if value > best and not is_answered(scratch[1], team, next_player, scratch):
+                best = value
+        if best >= 0:
+            out[3] += 1
+            out[4] += best
+
+
+def is_late(states: States, players: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of the games that are late: ``(N,)`` bool."""
+    needed = CASTLES_TO_WIN[players] - states["castles"].max(axis=1).astype(int)
+    return np.asarray((needed <= NEAR) | (states["regions"] <= FEW))
+
+
+def main() -> int:
+    """Run the command; returns the exit status."""
+    parser = command_parser(__doc__, "python -m benchmarks.endings")
+    parser.add_argument("agent", metavar="AGENT", help="plays every seat")
+    parser.add_argument("--players", type=int, default=2, metavar="N", help="players (default 2)")
+    parser.add_argument("--games", type=int, default=100, metavar="N", help="games (default 100)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="seed (default 1)")
+    options = parser.parse_args()
+    players, rules, agent = options.players, Rules(options.players), ce.make(options.agent)
+    listing = all_weights()[players].copy()
+    own, next_player = (CandidateGenerator.of(width, listing, EVERY) for width in (ONE, STOP))
+    net = Network.of(players, Models("value", None).weights("value", players))
+    counts, late = np.zeros(5), 0
+    states = ce.new_games(rules, options.games, seed=options.seed)
+    streams = ce.new_streams(options.seed, options.games)
+    ce.roll(states)
+    starts = states.copy()
+    while (going := np.flatnonzero(states["phase"] != OVER)).size:
+        begins = going[
+            (states["phase"] == PLACE)[going] & (states["placements_left"] == rules.dice)[going]
+        ]
+        starts[begins] = states[begins]
+        chosen, drawn = ce.pick(states, going), streams[going]
+        turning = states["phase"][going] == MOVE
+        actions = agent.act(chosen, drawn)
+        streams[going] = drawn
+        ce.step(chosen, actions, roll=False)
+        ended = turning & is_late(starts[going], players)
+        before, after = starts[going][ended], chosen[ended]
+        study(before, after, own, next_player, net, np.zeros(2, STATE), counts)
+        late += len(before)
+        ce.roll(chosen)
+        states[going] = chosen
+    print(line())
+    print(
+        f"{options.agent}, {players} players, {options.games} games, {late:,} late turns: "
+        f"{counts[1]:.0f} of {counts[0]:.0f} wins at hand taken; {counts[2]:.0f} turns answered "
+        f"by a win, {counts[3]:.0f} of them avoidable, worth {100 * counts[4] / options.games:.1f} "
+        "wins in 100 games"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
