@@ -15,9 +15,10 @@ from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL
 from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks.forward import MOST_UPDATES, Network, Weights, values
-from carolus_env.planning.choices import list_choices
+from carolus_env.notation import from_text
+from carolus_env.planning.choices import EVERY, list_choices
 from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import STOP, actions_of
+from carolus_env.planning.plans import STOP, actions_of, best_plans
 from carolus_env.system.compiler import entry
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
@@ -100,6 +101,30 @@ def test_more_turns_are_followed_late_in_the_game(late):
         assert [action] == listed[followed[int(np.argmax(result))]][0]
         changed += int(np.argmax(result) != 0) if late else 1
     assert changed == 2
+
+
+# The next player can win at once after most turns; a turn of the package's network stops that.
+STOPPABLE = (
+    "3 | 12 | 0 place 4 | 9 | A1p1b1 B1g1 C5r1p2b3y3 B1r1 A1y1 B1b1g1 A2p1b2 B3r3p1g2 | "
+    "r5P10B10y7G10 R9p6b3y12g9 r8p9b9Y12g3 | r3p2b1y2g1 r2p2b4y1 r3p1y1g4 | "
+    "0:1/234 1:2/135 2:5/134",
+    "3 | 15 | 2 place 4 | 13 | A7r2b5y3g1 C1p1g1 B1r1p2b1 C3r1y2g4 B3r1p2y1 | "
+    "R2p3b9y7g7 P11B9y1g5 r1p11Y8G9 | r2p5b1y1 r2p1b2y4 r3p1b2y2g1 | 2:1/- 0:2/- 1:3/-",
+)
+
+
+@pytest.mark.parametrize("text", STOPPABLE)
+def test_with_three_teams_a_turn_that_stops_the_next_player_is_found(text):
+    game, bot = from_text(text), ValueBot()
+    seat = int(game["player"][0])
+    while game["player"][0] == seat and game["phase"][0] != OVER:
+        engine.step(game, bot.act(game, new_streams(1, 1)))
+    assert game["phase"][0] == MOVE or game["phase"][0] == PLACE, "the next player's turn"
+    for plan in best_plans(game[0], EVERY):
+        after = game.copy()
+        for action in plan:
+            engine.step(after, [action], roll=False)
+        assert after["phase"][0] != OVER or engine.returns(after)[0, game["player"][0]] < 1
 
 
 def look_ahead(state, weights, candidates):
