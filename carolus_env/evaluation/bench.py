@@ -20,7 +20,7 @@ from carolus_env.evaluation.suite.measure import measure
 
 NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""
-LADDER: Final = "4a63d0a00811"
+LADDER: Final = "c98d172ce741"
 """Hash of the ladder (`ladder.digest`)."""
 SUITES: Final = {2: "cccd32707f9b", 3: "11e52a1698b6", 4: "49e97804f2a6"}
 """Hash of the suite, by number of players."""
