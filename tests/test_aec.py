@@ -273,16 +273,14 @@ def test_the_board_is_rendered_as_text_where_that_is_asked_for():
         assert started().render() is None
 
 
-TERRITORIES = [4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1, 0, 0, 0]
-
-
 def test_reset_takes_territories_and_a_first_player():
     env = carolus_magnus_v0.env(players=4)
+    territories = [4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1, 0, 0, 0]
     for seat in range(4):
-        env.reset(seed=seat, options={"territories": TERRITORIES, "first_player": seat})
-        assert env.games["region_paladins"][0, :, :15].argmax(axis=0).tolist() == TERRITORIES
+        env.reset(seed=seat, options={"territories": territories, "first_player": seat})
+        assert env.games["region_paladins"][0, :, :15].argmax(axis=0).tolist() == territories
         assert env.games["order"][0].tolist() == [(seat + k) % 4 for k in range(4)]
-        assert env.record()["setup"] == {"territories": TERRITORIES, "first_player": seat}
+        assert env.record()["setup"] == {"territories": territories, "first_player": seat}
 
 
 @every_config

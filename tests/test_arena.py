@@ -24,14 +24,6 @@ from carolus_env.evaluation import ArenaError, Plan, Results, games
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")
 
 
-class NamedError(ValueError):
-    """An error that names its agent, as those of agents from files and models do."""
-
-    def __init__(self, agent: str, reason: str) -> None:
-        super().__init__(f"agent {agent!r} {reason}")
-        self.agent, self.reason = agent, reason
-
-
 class Spy(bots.RandomBot):
     """A random agent that does something on the side: before its answer, or to it."""
 
@@ -166,7 +158,7 @@ def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     ("agent", "named"),
     [
         (failing(KeyError("lost")), "KeyError: 'lost'"),
-        (failing(NamedError("spy", "is for two players")), "is for two players$"),
+        (failing(bots.AgentError("spy", "is for two players")), "is for two players$"),
         (Spy(after=lambda actions: actions[:-1]), r"\(20,\).*\(19,\)"),
         (Spy(after=lambda actions: actions * 1.0), "float64"),
         (Spy(after=lambda actions: actions * 0 + 94), r"94 .*\["),
@@ -174,7 +166,7 @@ def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     ],
 )
 def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, named: str) -> None:
-    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{named}") as caught:
+    with pytest.raises(ArenaError, match=f"^agent 'spy'.*{named}") as caught:
         evaluation.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
     assert str(caught.value).count("spy") == 1 and caught.value.agent == "spy"
     assert re.search(named, caught.value.reason)

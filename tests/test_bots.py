@@ -374,12 +374,16 @@ def answers(agent, games=4):
 
 
 def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
-    for name, wanted in (("Low", 5), ("ready", 5), ("high", 9)):
+    sure = [[0.25, 0.75]]
+    for name, wanted, values in (("ready", 5, None), ("high", 9, None), ("Sure", 5, sure)):
         agent = bots.make(f"{bot_file}:{name}")
         assert agent.name == f"{bot_file}:{name}"
         assert answers(agent) == [wanted] * 4
         assert agent.act_one(position_of("crown")[0]) == wanted
         assert agent.agent.name == agent.name, "its own errors name it"
+        given = bots.opinion(agent, a_game())
+        assert given.probabilities is None
+        assert (None if given.values is None else given.values.tolist()) == values
 
 
 def test_a_function_is_an_agent_and_a_class_names_its_agents():
@@ -536,13 +540,6 @@ class Silent(bots.Agent):
 
 def a_game():
     return positions.position(discs=[2, 3])  # moves of 1 and 2 steps are legal
-
-
-@pytest.mark.parametrize(("name", "values"), [("high", None), ("Sure", [[0.25, 0.75]])])
-def test_an_agent_from_a_file_may_have_an_opinion(bot_file, name, values):
-    given = bots.opinion(bots.make(f"{bot_file}:{name}"), a_game())
-    assert given.probabilities is None
-    assert (None if given.values is None else given.values.tolist()) == values
 
 
 def moves(*shares):

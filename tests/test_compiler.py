@@ -68,18 +68,14 @@ def run(package, before="", after="", **environment):
     return process(package, before, after, **environment).communicate(timeout=300)
 
 
-def edit_a_kernel(package):
-    source = package / "engine" / "kernels" / "turns.py"
-    share, text = "teams * win_share(s, seat) - ", source.read_text()
-    assert text.count(f"{share}1.0") == 1
-    source.write_text(text.replace(f"{share}1.0", f"{share}2.0"))
-
-
 def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
     """Numba itself looks at the entry's file alone, which stays as it is."""
     assert run(package) == (RIGHT, NOTICE)  # one line
     assert run(package) == (RIGHT, "")  # and only when it compiles
-    edit_a_kernel(package)
+    source = package / "engine" / "kernels" / "turns.py"
+    share, text = "teams * win_share(s, seat) - ", source.read_text()
+    assert text.count(f"{share}1.0") == 1
+    source.write_text(text.replace(f"{share}1.0", f"{share}2.0"))
     assert run(package) == (CHANGED, NOTICE)
     assert run(package) == (CHANGED, "")
     assert list((package / "__pycache__" / "kernels").glob("*.nbc"))
@@ -118,13 +114,8 @@ def names_from(name):
             yield name
 
 
-def dotted(path):
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__")
-
-
 MAKERS = sorted(
-    dotted(path)
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
     if re.search("^@(kernel|entry|rare|part)$", path.read_text(), re.M)
 )
@@ -146,12 +137,6 @@ def test_an_entry_hashes_every_module_that_its_kernels_can_come_from_and_no_othe
         assert not parts & {"commands", "play", "drawing", "integrations"}, maker
 
 
-def file_of(package, module):
-    inner = Path(*module.split(".")[1:])
-    paths = (package / inner.with_suffix(".py"), package / inner / "__init__.py")
-    return next(path for path in paths if path.exists())
-
-
 def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_them(
     package, monkeypatch, tmp_path
 ):
@@ -159,7 +144,8 @@ def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_th
     own = tmp_path / "my_bot.py"
     own.write_text("DEPTH = 1\n")
     maker = "carolus_env.envs.turns"
-    cases = [(maker, "", file_of(package, name)) for name in kernel_cache._sources(maker)]
+    files = [importlib.import_module(name).__file__ for name in kernel_cache._sources(maker)]
+    cases = [(maker, "", package / Path(file).relative_to(PACKAGE)) for file in files]
     cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
     stamp, constants = kernel_cache.sources_stamp.__wrapped__, 0
     for maker, file, path in cases:

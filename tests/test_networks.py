@@ -19,14 +19,6 @@ every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 with_and_without_head = pytest.mark.parametrize("policy", [False, True])
 
 
-def rotated(states, rules):
-    """The same positions with everyone one seat further on, and the team that each becomes."""
-    seats = [(seat + 1) % rules.players for seat in range(rules.players)]
-    turned = [position.from_dict(renamed(position.to_dict(state), seats)) for state in states]
-    after = {rules.team(old): rules.team(new) for old, new in enumerate(seats)}
-    return np.concatenate(turned), np.array([after[team] for team in range(rules.teams)])
-
-
 def table_of(rows, players, name):
     """The rows that belong to a table, counted from its first."""
     layout = tables.layout(players)
@@ -85,9 +77,14 @@ def test_a_position_has_its_rows_of_each_table_and_they_say_what_it_says(rules):
     "rules", [Rules(2), Rules(3), Rules(4), Rules(3, crown_choice="deferred")], ids=repr
 )
 def test_seats_do_not_matter(rules):
-    states = positions(rules)
-    weights = Weights.of(random_model(rules.players).weights)
-    turned, owners = rotated(states, rules)
+    """The same positions with everyone one seat further on."""
+    states, weights = positions(rules), Weights.of(random_model(rules.players).weights)
+    seats = [(seat + 1) % rules.players for seat in range(rules.players)]
+    turned = [position.from_dict(renamed(position.to_dict(state), seats)) for state in states]
+    turned, becomes = np.concatenate(turned), {}
+    for old, new in enumerate(seats):
+        becomes[rules.team(old)] = rules.team(new)
+    owners = [becomes[team] for team in range(rules.teams)]
     before, after = encode_all(states), encode_all(turned)
     np.testing.assert_array_equal(before.rows, after.rows)
     np.testing.assert_array_equal(before.features, after.features)

@@ -14,14 +14,7 @@ from strategies import history, sample_states
 
 from carolus_env import engine, notation
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
-from carolus_env.notation import (
-    NotationError,
-    move_text,
-    read_game,
-    read_move,
-    read_moves,
-    roll_text,
-)
+from carolus_env.notation import NotationError, move_text, read_game, read_move, read_moves
 from carolus_env.records import make_record, start_of
 from carolus_env.records import positions as replay_positions
 from carolus_env.records.validity import PositionError
@@ -159,7 +152,7 @@ def test_rolls_are_written_and_read():
     with pytest.raises(NotationError, match="no decision"):
         read_move(game[0], "d1")
     assert notation.legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
-    assert roll_text([0, 2, 5]) == "rolls red blue crown"
+    assert notation.roll_text([0, 2, 5]) == "rolls red blue crown"
     assert (
         notation.read_roll("rolls red blue crown")
         == notation.read_roll(" Rolls R B C")
@@ -173,7 +166,7 @@ def test_rolls_are_written_and_read():
         with pytest.raises(NotationError, match=said):
             notation.read_roll(text)
     with pytest.raises(ValueError, match="a die shows 0 to 5, got 6"):
-        roll_text([6])
+        notation.roll_text([6])
 
 
 MOVES = ("d3", "crown=red", "2 red>court!", "blue>7-9", "E+2 A takes 4-6 forming 2-6#", "rolls r b")
@@ -214,7 +207,7 @@ def test_each_turn_is_listed_with_its_first_event_its_round_and_seat():
         assert each.seat == event["player"]
         assert notation.event_text(states[at], event, states[at + 1]) in each.text
     assert (turns[0].event, turns[0].round) == (0, 0)
-    assert turns[0].text.startswith(roll_text(record["events"][0]["roll"]))
+    assert turns[0].text.startswith(notation.roll_text(record["events"][0]["roll"]))
     assert turns[-1].round == max(each.round for each in turns) > 1
 
 

@@ -39,13 +39,6 @@ def load(**options: Any) -> Any:
     return adapter.CarolusMagnusGame(options)
 
 
-def outcome_of_generator(state: Any, dice: Any) -> int:
-    """The outcome that the generator of ``dice`` rolls next; it moves on."""
-    faces = np.sort(chance.draw_faces(dice)[0])
-    every = chance.chance_outcomes(len(faces)).faces
-    return int(np.flatnonzero((every == faces).all(axis=1))[0])
-
-
 def some_state(game: Any, moves: int, seed: int = 1) -> Any:
     """A state after that many events, all drawn at random."""
     random, state = np.random.default_rng(seed), game.new_initial_state()
@@ -74,7 +67,9 @@ def test_a_game_in_openspiel_is_that_game_and_refuses_what_it_does(options):
         while not state.is_terminal():
             if state.is_chance_node():
                 dice["phase"], dice["dice_due"] = rules.ROLL, state.states["dice_due"]
-                state.apply_action(outcome_of_generator(state, dice))
+                faces = np.sort(chance.draw_faces(dice)[0])
+                every = chance.chance_outcomes(len(faces)).faces
+                state.apply_action(int(np.flatnonzero((every == faces).all(axis=1))[0]))
                 continue
             same = game.states.copy()
             same["generator"] = 0

@@ -426,8 +426,11 @@ def test_the_only_defence_is_found(bot):
 
 
 @every_searcher
-def test_the_disc_that_moves_first_is_played_where_all_depends_on_it(bot):
-    """Whoever moves first joins the own regions, and with fewer than four the game ends."""
+def test_the_disc_that_moves_first_and_the_crown_that_wins_control_are_chosen(bot):
+    """Whoever moves first joins the own regions, and with fewer than four the game ends.
+
+    Red lies everywhere; white is one short of it and black has none in the reserve.
+    """
     game = position(
         *(region(WHITE, 7, red=7), region(red=2), region(BLACK, 6, blue=6), region(blue=2)),
         courts=[paladins(red=3), paladins(blue=3)],
@@ -440,11 +443,6 @@ def test_the_disc_that_moves_first_is_played_where_all_depends_on_it(bot):
     )
     assert known(game)["discs_in_hand"] == [[1, 3, 5], [1, 3, 5]]
     assert decisions(game, bot)[0] == [disc_action(1)]
-
-
-@every_searcher
-def test_a_crown_becomes_the_clan_that_wins_control(bot):
-    """Red lies everywhere; white is one short of it and black has none in the reserve."""
     game = position(
         *[region(red=2) for _ in range(8)],
         courts=[paladins(red=2), paladins(red=2, blue=9, pink=9, green=9, yellow=9)],

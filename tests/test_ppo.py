@@ -6,14 +6,7 @@ from strategies import every_number
 
 pytest.importorskip("rich")  # of the extra `train`
 
-from networks import (
-    good_positions,
-    plain_choices,
-    plain_scores,
-    plain_values,
-    random_model,
-    slope,
-)
+from networks import good_positions, plain_choices, plain_scores, plain_values, random_model, slope
 
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions

@@ -9,16 +9,7 @@ from strategies import every_number
 from test_learner import go_on
 
 from carolus_env import engine
-from carolus_env.engine.rules import (
-    CROWN_CHOICE,
-    DISC,
-    DISCS,
-    MOVE,
-    NOBODY,
-    OVER,
-    PLACE,
-    Rules,
-)
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MOVE, NOBODY, OVER, PLACE, Rules
 from carolus_env.envs import candidates
 from carolus_env.envs.gym import CarolusTurnsEnv
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
