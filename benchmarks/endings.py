@@ -25,7 +25,7 @@ from carolus_env.engine.state import STATE, States
 from carolus_env.networks.forward import Network, reset_accumulator, team_value
 from carolus_env.planning.choices import EVERY, CandidateGenerator, in_turn, list_choices
 from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import ONE, STOP, first_of, play, play_plan
+from carolus_env.planning.plans import ONE, STOP, play_plan
 from carolus_env.system.arrays import Int, Records, int64
 from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import command_parser
@@ -61,17 +61,12 @@ def is_answered(s: np.void, team: Int, plans: CandidateGenerator, after: Records
     """
     turns.roll_on(s)
     while s["phase"] == CROWN_CHOICE:
-        play(s, first_of(_first_crown(s, plans)))
+        list_choices(s, plans)
+        play_plan(s, plans.choices[0])
         turns.roll_on(s)
     if s["phase"] == OVER:
         return turns.team_win_share(s, team) == 0.0
     return in_turn(s) and int64(s["team"][s["player"]]) != team and can_win(s, plans, after)
-
-
-@rare
-def _first_crown(s: np.void, plans: CandidateGenerator) -> Int:
-    list_choices(s, plans)
-    return plans.choices[0]
 
 
 @entry
@@ -139,12 +134,12 @@ def main() -> int:
     states = ce.new_games(rules, options.games, seed=options.seed)
     streams = ce.new_streams(options.seed, options.games)
     ce.roll(states)
-    starts = states.copy()
+    starts, under_way = states.copy(), np.zeros(len(states), bool)
     while (going := np.flatnonzero(states["phase"] != OVER)).size:
-        begins = going[
-            (states["phase"] == PLACE)[going] & (states["placements_left"] == rules.dice)[going]
-        ]
+        in_turns = (states["phase"] == PLACE) | (states["phase"] == MOVE)
+        begins = in_turns & ~under_way  # a turn without paladins begins with the Emperor
         starts[begins] = states[begins]
+        under_way = in_turns & (states["phase"] != MOVE)
         chosen, drawn = ce.pick(states, going), streams[going]
         turning = states["phase"][going] == MOVE
         actions = agent.act(chosen, drawn)
