@@ -12,11 +12,9 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +33,7 @@ from carolus_env.records import (
     state_of,
 )
 from carolus_env.records.events import play_event
+from carolus_env.system.terminal import discard_output
 from carolus_env.system.untrusted import cut, shown
 
 # ------------------------------------------------------------------------------------ comparing
@@ -229,8 +228,7 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m carolus_en
 
 def _without_output(error: OSError) -> int:
     with contextlib.suppress(OSError):
-        with Path(os.devnull).open("w") as nowhere:  # or Python would try again on exit
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        discard_output()
         if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return 141
         print(f"the output cannot be written: {error.strerror}", file=sys.stderr)

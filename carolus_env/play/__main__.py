@@ -9,7 +9,6 @@ The page can be reached from this machine only. The viewer opens FILEs of game r
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import threading
 import webbrowser
@@ -22,6 +21,7 @@ from carolus_env.play.roster import Roster, RosterError
 from carolus_env.records import RecordError
 from carolus_env.system.failures import install
 from carolus_env.system.options import add_arguments, command_parser, from_arguments
+from carolus_env.system.terminal import discard_output
 
 PROGRAM: Final = "python -m carolus_env.play"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader, say `head`, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 141
 
 

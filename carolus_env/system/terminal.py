@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 
 @contextlib.contextmanager
@@ -51,3 +54,13 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
         ]
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def discard_output() -> None:
+    """Discard what standard output still holds, or Python would try again on exit.
+
+    Raises:
+        OSError: when that is impossible.
+    """
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
