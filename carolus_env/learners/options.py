@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import make
+from carolus_env.bots import Agent, make
 from carolus_env.bots.models import NAMES, find
 from carolus_env.engine.rules import DISCS, Rules
+from carolus_env.evaluation.placing import Evaluation, evaluate
 from carolus_env.networks.network import Size, random_weights
 from carolus_env.planning.choices import EVERY
 from carolus_env.planning.plans import WIDTHS
@@ -105,6 +106,11 @@ class RunConfig:
         for name in names:
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} must lie in [{low}, {high}], got {getattr(self, name)}")
+
+    def evaluate(self, agent: Agent, games: int, near: float | None = None) -> Evaluation:
+        """Place an agent on the ladder; see `placing.evaluate`."""
+        bots, half = self.eval_bots, self.eval_suite
+        return evaluate(agent, self.rules, games, near=near, bots=bots, half=half)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the learner, and its options with those of the rules."""

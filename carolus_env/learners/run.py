@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from carolus_env.bots import Agent
-from carolus_env.evaluation.placing import Evaluation, evaluate, holds
+from carolus_env.evaluation.placing import Evaluation, holds
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.options import SelfPlayConfig
@@ -252,14 +252,7 @@ class SelfPlayRun:
 
     def evaluate(self, games: int, model: NetworkModel) -> Evaluation:
         """Place a model on the ladder; see `placing.evaluate`."""
-        return evaluate(
-            self.agent(model),
-            self.rules,
-            games,
-            near=self.curve.elo(),
-            bots=self.config.eval_bots,
-            half=self.config.eval_suite,
-        )
+        return self.config.evaluate(self.agent(model), games, self.curve.elo())
 
     def _evaluate(self) -> None:
         """Evaluate, keep the network unless it is clearly weaker, and add a point to the curve."""

@@ -22,11 +22,11 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.utils import LinearSchedule
 
-from carolus_env.bots import Agent, make
+from carolus_env.bots import make
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
-from carolus_env.evaluation.placing import Evaluation, evaluate
+from carolus_env.evaluation.placing import Evaluation
 from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig
@@ -218,7 +218,7 @@ class Sb3Run:
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""
         config, best = self.config, agent_of(MlpModel.load(self.folder / "best"))
-        result = _evaluated(best, config, config.final_games, None)
+        result = config.evaluate(best, config.final_games)
         write_json(self.folder / "result.json", result.to_dict())
         return result
 
@@ -271,12 +271,6 @@ class Export(BaseCallback):
         return True
 
 
-def _evaluated(agent: Agent, config: Sb3Config, games: int, near: float | None) -> Evaluation:
-    """Place an agent on the ladder, as the options say."""
-    bots, half = config.eval_bots, config.eval_suite
-    return evaluate(agent, config.rules, games, near=near, bots=bots, half=half)
-
-
 class Rate(BaseCallback):
     """Places the actor on the ladder after every evaluation, and writes the curve."""
 
@@ -288,7 +282,7 @@ class Rate(BaseCallback):
     def _on_step(self) -> bool:
         config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)
         agent = agent_of(MlpModel(config.size, weights))
-        result = _evaluated(agent, config, config.eval_games, self.curve.elo())
+        result = config.evaluate(agent, config.eval_games, self.curve.elo())
         seconds = time.monotonic() - self.started
         point = {"decisions": self.num_timesteps, "seconds": round(seconds, 1)}
         payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]
