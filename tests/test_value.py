@@ -7,10 +7,10 @@ from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
-from carolus_env.bots.value import ahead
 from carolus_env.bots.value.ahead import values_ahead
 from carolus_env.bots.value.choice import CandidateSelector, value_choices
 from carolus_env.engine import chance
+from carolus_env.engine.kernels import generator
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
@@ -30,7 +30,7 @@ def weights_of(players):
 
 
 def bot_of(rules, **options):
-    options = {"plans": "stop", "next": 0, **options}
+    options = {"plans": "stop", "follow": 0, **options}
     return ValueBot(random_model(rules.players), ValueOptions(**options))
 
 
@@ -58,49 +58,70 @@ def test_it_plays_what_leads_to_the_best_position(rules, plans):
         assert action in [actions[0] for actions, _, value in result if value[team] > best - 1e-5]
 
 
-def through_the_dice(state, weights, candidates):
-    """Each team's mean share of the win over the dice due and the best next choice, in Python."""
-    if state["phase"] != ROLL:
-        return values(single(state), weights)[0]
-    outcomes = chance.chance_outcomes(int(state["dice_due"]))
-    mean = 0.0
-    for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
-        after = single(state)
-        chance.apply_roll(after, faces)
-        mean = mean + probability * look_on(after[0], weights, candidates)
-    return mean
-
-
-@pytest.mark.parametrize("rules", [ALL_KINDS[0], ALL_KINDS[4]], ids=repr)
-def test_turns_are_followed_through_every_roll(rules):
-    states = positions(rules, most=300)
-    states = states[states["phase"] == MOVE][:4]
-    weights = weights_of(2)
-    chosen = bot_of(rules, candidates=2, next=2, rolls=0).act(states, new_streams(1, len(states)))
-    for state, action in zip(states, chosen, strict=True):
-        result = {
-            plan[0]: through_the_dice(after[0], weights, 2)[mover(state)]
-            for plan, after in plain_choices(state, 2)
-        }
-        assert result[action] == pytest.approx(max(result.values()), abs=1e-6)
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_more_turns_are_followed_late_in_the_game(late):
-    states = positions(Rules(2), most=1000)
-    states = states[(states["phase"] == MOVE) & ((states["regions"] <= ahead.LATE) == late)]
-    weights, bot, changed = weights_of(2), bot_of(Rules(2), candidates=5, next=1, rolls=0), 0
-    for state in states:
-        listed, team = valued(state, weights, 5), mover(state)
-        if len(listed) < 5 or changed == 2:
+def sampled(start, team, weights, candidates, turns, bits):
+    """The value to a team after some turns from ``start``, with the dice of a stream, in Python."""
+    state, played = single(start), 0
+    while state["phase"] != OVER and played < turns:
+        if state["phase"] == ROLL:
+            bits = np.uint64(generator.step(bits))
+            state["generator"] = generator.mix(bits)
+            chance.roll(state)
             continue
-        [action] = bot.act(single(state), new_streams(1, 1))
-        now = np.array([value[team] for _, _, value in listed])
-        followed = np.argsort(-now, kind="stable")[: ahead.LATE_TURNS if late else 1]
-        result = [through_the_dice(listed[k][1][0], weights, 5)[team] for k in followed]
-        assert [action] == listed[followed[int(np.argmax(result))]][0]
-        changed += int(np.argmax(result) != 0) if late else 1
-    assert changed == 2
+        played += state["phase"][0] in (PLACE, MOVE)
+        state = best_of(state[0], weights, candidates)[1]
+    return values(state, weights)[0][team]
+
+
+def completed(after, seat, weights, candidates):
+    """The position after the answers to a disc, or after the further crowns of ``seat``."""
+    while after["phase"] == DISC and after["turn"] > 0:
+        engine.step(after, [look_ahead(after[0], weights, candidates)[0]], roll=False)
+    while after["phase"] == CROWN_CHOICE and after["player"] == seat:
+        after = best_of(after[0], weights, candidates)[1]
+    return after[0]
+
+
+@pytest.mark.parametrize("rules", [Rules(2), Rules(3)], ids=repr)
+def test_the_best_choices_are_followed_and_the_better_half_goes_on(rules):
+    weights, bot = weights_of(rules.players), bot_of(rules, candidates=3, follow=3, samples=1)
+    states, changed = positions(rules, most=400), 0
+    for phase in (DISC, CROWN_CHOICE, MOVE):
+        few = states["turn"] >= (rules.players - 2 if phase == DISC else 0)  # few answers
+        for state in states[(states["phase"] == phase) & few][:3]:
+            team, seat = mover(state), state["player"]
+            listed = valued(state, weights, 3)
+            now = [value[team] for _, _, value in listed]
+            if phase == DISC:
+                now = [look_ahead(after[0], weights, 3)[1][team] for _, after, _ in listed]
+            order = np.argsort(-np.array(now), kind="stable")[:3].tolist()
+            starts = {k: completed(listed[k][1].copy(), seat, weights, 3) for k in order}
+            place = int(state["round"]) * 4 + int(seat)
+            bits = generator.mix(np.uint64(place * 6 + int(phase)))
+            sums, done, more = dict.fromkeys(order, 0.0), 0, 1
+            while done == 0 or len(order) > 1:
+                for k in order:
+                    for sample in range(done, done + more):
+                        stream = np.uint64(generator.mix(np.uint64((int(bits) + sample) % 2**64)))
+                        turns = rules.teams
+                        sums[k] += sampled(starts[k], team, weights, 3, turns, stream)
+                done, more = done + more, 2 * more
+                order = sorted(order, key=lambda k: -sums[k])[: (len(order) + 1) // 2]
+            if np.diff(np.sort(list(sums.values()))).min(initial=1.0) < 1e-5:
+                continue  # as good: either may be kept
+            assert bot.act(single(state), new_streams(1, 1)) == listed[order[0]][0][0]
+            changed += int(order[0] != int(np.argmax(now)))
+    assert changed > 1
+
+
+def test_a_turn_is_planned_once():
+    """Each action is one of the plan made at the turn's beginning, whose value is its opinion."""
+    states, weights = positions(Rules(3), most=400), weights_of(3)
+    begun = states[(states["phase"] == PLACE) & (states["placements_left"] == 4)][:20].copy()
+    bot = bot_of(Rules(3), candidates=4, follow=4)
+    wanted, streams = bots.opinion(bot, begun).values, new_streams(1, len(begun))
+    while (rows := np.flatnonzero(np.isin(begun["phase"], (PLACE, MOVE)))).size:
+        engine.step(begun, bot.act(begun[rows], streams[rows]), rows=rows, roll=False)
+    np.testing.assert_allclose(values(begun, weights), wanted, atol=1e-6)
 
 
 # The next player can win at once after most turns; a turn of the package's network stops that.
@@ -165,26 +186,26 @@ def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
         np.testing.assert_allclose(value, expected, atol=1e-6)
 
 
+def best_of(state, weights, candidates):
+    """The best choice by the position after it, in Python, see `valued`."""
+    return max(valued(state, weights, candidates), key=lambda one: one[2][mover(state)])
+
+
 def look_on(state, weights, candidates):
     """The value after the best next choice that is no crown, in Python."""
-
-    def best(state):
-        listed = valued(state, weights, candidates)
-        return max(listed, key=lambda one: one[2][mover(state)])
-
     while state["phase"] == CROWN_CHOICE:
-        state = best(state)[1][0]
+        state = best_of(state, weights, candidates)[1][0]
     if state["phase"] in (OVER, ROLL):
         return values(single(state), weights)[0]
-    return best(state)[2]
+    return best_of(state, weights, candidates)[2]
 
 
 def test_errors_alone_are_drawn():
     states = positions(Rules(2))
     states = states[states["phase"] == DISC]
     streams, before = new_streams(1, len(states)), new_streams(1, len(states))
-    right = bot_of(Rules(2), next=2, rolls=2).act(states, streams)
-    np.testing.assert_array_equal(streams, before)  # so a turn's later choices see the same rolls
+    right = bot_of(Rules(2), follow=2).act(states, streams)
+    np.testing.assert_array_equal(streams, before)
     wrong = bot_of(Rules(2), discs="now", errors=1.0).act(states, streams)
     assert (right != wrong).mean() > 0.3
     assert engine.are_legal(states, wrong).all()

@@ -7,7 +7,7 @@ these agents, `Agent.act` for all others. Both ways take the same decisions from
 A bot writes its choice as a kernel, ``choose(s, bits, context) -> (action, bits)``: ``s`` is a
 game that waits for a decision, ``bits`` is its random stream, and ``context`` holds all else that
 the bot needs (`CompiledAgent.context`). `Entries.of` compiles the loops around it. The shortest
-example is `carolus_env.bots.random`.
+example is `carolus_env.bots.random`. A bot that thinks once a turn is a `CompiledByTurns`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent
+from carolus_env.bots.remembered import Remembered
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.streams import check_streams
+from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
 from carolus_env.system import stopping
 from carolus_env.system.arrays import I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry, part
@@ -54,6 +56,32 @@ class Entries(NamedTuple):
             for i in range(rows.shape[0]):
                 turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
                 decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
+            return decisions
+
+        return cls(act, play_games_on)
+
+    @classmethod
+    def of_plans(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
+        """Compile the loops around a kernel that chooses plans, for a `CompiledByTurns`.
+
+        Args:
+            choose: ``(s, rest, bits, context) -> (plan, bits)``: ``rest`` is what is left of the
+                plan chosen before, 0: nothing. In ``act`` the actions are these plans.
+        """
+
+        @entry
+        def act(states: Records, generators: U64, plans: I64, rows: Any, context: Any) -> None:
+            for g in rows:
+                plans[g], generators[g] = choose(states[g], plans[g], generators[g], context)
+
+        @entry
+        def play_games_on(
+            states: Records, generators: U64, seating: Any, number: Int, rows: Any, context: Any
+        ) -> Any:
+            decisions = 0
+            for i in range(rows.shape[0]):
+                turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
+                decisions += play_on(_decide_plan, roll_own, states[rows[i]], int64(0), turn)[0]
             return decisions
 
         return cls(act, play_games_on)
@@ -135,6 +163,28 @@ class CompiledByPlayers(CompiledAgent):
             yield rows[players == count], self.context_of(count)
 
 
+class CompiledByTurns(CompiledByPlayers):
+    """A compiled agent that chooses a plan for its whole turn, and remembers what is left of it.
+
+    Its `entries` are those of `Entries.of_plans`.
+    """
+
+    def __init__(self) -> None:
+        self._remembered = Remembered()
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        check_streams(generators, states)
+        rests = self._remembered.rests(states, generators)
+        plans = np.array([plan_of(rest) for rest in rests], np.int64)
+        for rows, context in self.contexts(states, np.arange(len(states))):
+            for portion in stopping.portions(len(rows)):
+                self.entries.act(states, generators, plans, rows[portion], context)
+        return self._remembered.keep(states, generators, list(map(actions_of, plans.tolist())))
+
+    play_on = CompiledByPlayers.play_on  # takes the decisions of this `act`, see `is_compiled`
+
+
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
     """Return whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
 
@@ -170,3 +220,16 @@ def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
     action, turn.generators[turn.row, stream] = turn.choose(s, bits, turn.context)
     turns.play(s, action)
     return True, carried
+
+
+@part
+def _decide_plan(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
+    """Take the decision if it is the agent's, and carry the rest of the plan: as `_decide`."""
+    seat = int64(s["player"])
+    if turn.seating[turn.row, seat] != turn.number:
+        return False, int64(0)
+    stream = seat if turn.generators.shape[1] > 1 else 0
+    bits = turn.generators[turn.row, stream]
+    plan, turn.generators[turn.row, stream] = turn.choose(s, rest, bits, turn.context)
+    turns.play(s, first_of(plan))
+    return True, rest_of(plan)

@@ -10,6 +10,7 @@ it; with ``all`` anywhere. So ``all`` is exhaustive.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -167,6 +168,14 @@ def actions_of(plan: int) -> list[int]:
         actions.append((plan & _LOW) - 1)
         plan >>= _STEP
     return actions
+
+
+def plan_of(actions: Sequence[int]) -> int:
+    """Return the plan of action numbers, in order: the inverse of `actions_of`."""
+    plan = 0
+    for action in reversed(actions):
+        plan = plan << _STEP | action + 1
+    return plan
 
 
 # ------------------------------------------------------------------------------------ listing

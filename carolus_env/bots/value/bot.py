@@ -1,4 +1,4 @@
-"""``value`` plays by a trained value network: whole turns, discs and crowns by what follows.
+"""``value`` plays by a trained value network: it compares choices by what follows them.
 
 Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
 """
@@ -12,21 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.compiled import CompiledByPlayers, Entries
+from carolus_env.bots.compiled import CompiledByTurns, Entries
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
-from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
-from carolus_env.bots.value.choice import CandidateSelector, best_choice
+from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
+from carolus_env.bots.value.choice import CandidateSelector, value_choices
+from carolus_env.bots.value.follow import MOST, Follower, best_by_following
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
 from carolus_env.networks.network import NetworkModel
-from carolus_env.planning.choices import EVERY, in_turn
+from carolus_env.planning.choices import EVERY, list_choices
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
-from carolus_env.system.arrays import F64, I64, Bits, Int, Records
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import option
 
@@ -52,18 +53,18 @@ class ValueOptions(BotOptions):
         among=("auto", *WIDTHS),
     )
     discs: str = discs_option()
-    next: int = option(
-        2,
-        "turns, the best ones, that are followed through the dice to the next player's best "
-        f"choice; three times as many with {LATE} regions or fewer",
-        among=(0, 16),
+    follow: int = option(
+        8,
+        "choices, the best ones, that are followed through samples of the dice and of the turns "
+        "to come; 0: none",
+        among=(0, MOST),
     )
-    rolls: int = option(
+    samples: int = option(
         2,
-        f"rolls sampled for each of them, twice as many with {LATE} regions or fewer; 0: every "
-        "roll, by its probability",
-        among=(0, 16),
+        "samples of each; the better half then gets twice as many, until one is left",
+        among=(1, 64),
     )
+    turns: int = option(0, "turns in a sample; 0: as many as there are teams", among=(0, 64))
     errors: float = errors_option()
 
 
@@ -73,7 +74,9 @@ class Player(NamedTuple):
     selector: CandidateSelector
     """The network, and the selector of choices."""
     ahead: Ahead
-    """Parameters and scratch of looking ahead."""
+    """Parameters and scratch of looking ahead at discs."""
+    follower: Follower
+    """Parameters and scratch of following choices."""
     looks_ahead: bool
     """True if the bot looks ahead at discs."""
     errors: float
@@ -85,35 +88,53 @@ class Player(NamedTuple):
         net, listing = Network.of(players, weights), all_weights()[players].copy()
         candidates, teams = int(options.candidates), TEAMS[players]
         plans = PLANS[teams] if options.plans == "auto" else options.plans
-        compared = min(candidates, COMPARED[teams])
+        ahead = Ahead.of(players, weights, min(candidates, COMPARED[teams]))
+        most, samples = int(options.follow), int(options.samples)
         return cls(
             CandidateSelector.of(net, WIDTHS.index(plans), listing, candidates),
-            Ahead.of(players, weights, compared, int(options.next), int(options.rolls)),
+            ahead,
+            Follower.of(players, weights, ahead, most, samples, int(options.turns) or teams),
             options.discs == "turn",
             float(options.errors),
         )
 
 
 @rare
-def decide(s: np.void, player: Player) -> Int:
-    """Return the bot's choice, a plan."""
-    if s["phase"] == DISC and player.looks_ahead:
-        return value_discs(s, player.ahead) + 1  # a plan of one action
-    if player.ahead.best > 0 and in_turn(s):
-        return best_turn(s, player.selector, player.ahead)
-    return best_choice(s, player.selector)
+def _value_discs(s: np.void, player: Player, count: Int) -> Int:
+    """Write the value of each listed disc by looking ahead; returns the best one's index."""
+    values, choices = player.selector.values, player.selector.proposals.choices
+    team, best = int64(s["team"][s["player"]]), 0
+    value_discs(s, player.ahead)
+    for k in range(count):
+        values[k] = player.ahead.discs.values[disc_of(first_of(choices[k])) - 1, team]
+        best = k if values[k] > values[best] else best
+    return best
 
 
 @rare
-def choose(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
-    """Return the bot's decision, and the stream, from which only errors are drawn."""
-    chosen, bits = error(s, bits, player.errors)
-    if chosen >= 0:
-        return chosen, bits
-    return first_of(decide(s, player)), bits
+def decide(s: np.void, player: Player) -> Int:
+    """Return the bot's choice, a plan."""
+    selector = player.selector
+    count = list_choices(s, selector.proposals)
+    if s["phase"] == DISC and player.looks_ahead:
+        best = _value_discs(s, player, count)
+    else:
+        best = value_choices(s, selector, count)
+    if player.follower.most > 0:
+        return best_by_following(s, selector, count, player.follower)
+    return selector.proposals.choices[best]
 
 
-class ValueBot(CompiledByPlayers):
+@rare
+def choose(s: np.void, rest: Int, bits: Bits, player: Player) -> tuple[Int, Bits]:
+    """Return the bot's plan, ``rest`` if it has one, and the stream, drawn from only for errors."""
+    wrong, bits = error(s, bits, player.errors)
+    if wrong >= 0:
+        return wrong + 1, bits  # a plan of one action
+    return rest if rest != 0 else decide(s, player), bits
+
+
+class ValueBot(CompiledByTurns):
     """Plays what leads to the best position by a value network.
 
     Args:
@@ -123,11 +144,12 @@ class ValueBot(CompiledByPlayers):
     """
 
     name = "value"
-    entries = Entries.of(choose)
+    entries = Entries.of_plans(choose)
 
     def __init__(
         self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
+        super().__init__()
         self.options = options or ValueOptions()
         self._models = Models("value", model)
 

@@ -35,7 +35,7 @@ from carolus_env.system.arrays import F64
 from carolus_env.system.processes import Workers
 from carolus_env.system.workers import check_threads
 
-BASE: Final = "value:plans=stop,candidates=8,next=0,discs=now"
+BASE: Final = "value:plans=stop,candidates=8,follow=0,discs=now"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
 
 PORTION: Final = 100
