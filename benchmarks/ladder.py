@@ -58,8 +58,8 @@ RUNGS: Final = {
         *(f"planner:errors={errors}" for errors in _FEWER),
         ladder.ANCHOR,
         "value:3p,errors=0.04",
-        "value:3p",
         "search:3p,sims=100",
+        "value:3p",
     ),
     4: (
         *_low(0.95, 0.88, 0.75, 0.5),
@@ -67,8 +67,8 @@ RUNGS: Final = {
         ladder.ANCHOR,
         "value:4p,errors=0.1",
         "value:4p,errors=0.05",
-        "value:4p",
         "search:4p,sims=100",
+        "value:4p",
     ),
 }
 """The rungs by number of players, the weakest first. With three players, where nobody wins more

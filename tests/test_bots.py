@@ -35,7 +35,7 @@ every_bot = pytest.mark.parametrize(
     "name",
     [
         *("random", "greedy", "planner", "mcts:sims=5", "search:sims=3"),
-        *("ppo", "ppo:temperature=1", "value:discs=now"),
+        *("ppo", "ppo:temperature=1", "value:discs=now,follow=3,samples=1"),
     ],
 )
 every_compiled_bot = pytest.mark.parametrize(
