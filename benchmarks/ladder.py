@@ -67,8 +67,8 @@ RUNGS: Final = {
         ladder.ANCHOR,
         "value:4p,errors=0.1",
         "value:4p,errors=0.05",
-        "search:4p,sims=100",
         "value:4p",
+        "search:4p,sims=100",
     ),
 }
 """The rungs by number of players, the weakest first. With three players, where nobody wins more
