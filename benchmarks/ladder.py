@@ -47,7 +47,6 @@ RUNGS: Final = {
         *_low(0.96, 0.89, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _ERRORS),
         ladder.ANCHOR,
-        "value:2p,errors=0.06",
         "mcts:sims=100",
         "value:2p,errors=0.03",
         "value:2p",
@@ -68,7 +67,6 @@ RUNGS: Final = {
         "value:4p,errors=0.1",
         "value:4p,errors=0.05",
         "value:4p",
-        "search:4p,sims=100",
     ),
 }
 """The rungs by number of players, the weakest first. With three players, where nobody wins more

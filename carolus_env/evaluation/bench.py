@@ -20,7 +20,7 @@ from carolus_env.evaluation.suite.measure import measure
 
 NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""
-LADDER: Final = "c98d172ce741"
+LADDER: Final = "1a4708821c88"
 """Hash of the ladder (`ladder.digest`)."""
 SUITES: Final = {2: "cccd32707f9b", 3: "11e52a1698b6", 4: "49e97804f2a6"}
 """Hash of the suite, by number of players."""
