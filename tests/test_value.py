@@ -88,22 +88,19 @@ def test_the_best_choices_are_followed_and_the_better_half_goes_on(rules):
     for phase in (DISC, CROWN_CHOICE, MOVE):
         few = states["turn"] >= (rules.players - 2 if phase == DISC else 0)  # few answers
         for state in states[(states["phase"] == phase) & few][:3]:
-            team, seat = mover(state), state["player"]
-            listed = valued(state, weights, 3)
+            team, seat, listed = mover(state), state["player"], valued(state, weights, 3)
             now = [value[team] for _, _, value in listed]
             if phase == DISC:
                 now = [look_ahead(after[0], weights, 3)[1][team] for _, after, _ in listed]
             order = np.argsort(-np.array(now), kind="stable")[:3].tolist()
             starts = {k: completed(listed[k][1].copy(), seat, weights, 3) for k in order}
-            place = int(state["round"]) * 4 + int(seat)
-            bits = generator.mix(np.uint64(place * 6 + int(phase)))
+            bits = generator.mix(np.uint64((int(state["round"]) * 4 + int(seat)) * 6 + phase))
             sums, done, more = dict.fromkeys(order, 0.0), 0, 1
             while done == 0 or len(order) > 1:
                 for k in order:
                     for sample in range(done, done + more):
-                        stream = np.uint64(generator.mix(np.uint64((int(bits) + sample) % 2**64)))
-                        turns = rules.teams
-                        sums[k] += sampled(starts[k], team, weights, 3, turns, stream)
+                        dice = np.uint64(generator.mix(np.uint64((int(bits) + sample) % 2**64)))
+                        sums[k] += sampled(starts[k], team, weights, 3, rules.teams, dice)
                 done, more = done + more, 2 * more
                 order = sorted(order, key=lambda k: -sums[k])[: (len(order) + 1) // 2]
             if np.diff(np.sort(list(sums.values()))).min(initial=1.0) < 1e-5:
@@ -114,7 +111,6 @@ def test_the_best_choices_are_followed_and_the_better_half_goes_on(rules):
 
 
 def test_a_turn_is_planned_once():
-    """Each action is one of the plan made at the turn's beginning, whose value is its opinion."""
     states, weights = positions(Rules(3), most=400), weights_of(3)
     begun = states[(states["phase"] == PLACE) & (states["placements_left"] == 4)][:20].copy()
     bot = bot_of(Rules(3), candidates=4, follow=4)
