@@ -27,7 +27,7 @@ from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
 from carolus_env.system import stopping
 from carolus_env.system.arrays import I64, U64, Int, Records, int64
-from carolus_env.system.compiler import entry, part
+from carolus_env.system.compiler import entry, kernel, part
 
 
 class Entries(NamedTuple):
@@ -48,17 +48,7 @@ class Entries(NamedTuple):
             for g in rows:
                 actions[g], generators[g] = choose(states[g], generators[g], context)
 
-        @entry
-        def play_games_on(
-            states: Records, generators: U64, seating: Any, number: Int, rows: Any, context: Any
-        ) -> Any:
-            decisions = 0
-            for i in range(rows.shape[0]):
-                turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
-                decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
-            return decisions
-
-        return cls(act, play_games_on)
+        return cls(act, _playing_on(_decide, choose))
 
     @classmethod
     def of_plans(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
@@ -74,17 +64,23 @@ class Entries(NamedTuple):
             for g in rows:
                 plans[g], generators[g] = choose(states[g], plans[g], generators[g], context)
 
-        @entry
-        def play_games_on(
-            states: Records, generators: U64, seating: Any, number: Int, rows: Any, context: Any
-        ) -> Any:
-            decisions = 0
-            for i in range(rows.shape[0]):
-                turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
-                decisions += play_on(_decide_plan, roll_own, states[rows[i]], int64(0), turn)[0]
-            return decisions
+        return cls(act, _playing_on(_decide_plan, choose))
 
-        return cls(act, play_games_on)
+
+def _playing_on(act: Any, choose: Callable[..., tuple[int, int]]) -> Callable[..., int]:
+    """Compile the loop of `Entries.play_on`; ``act`` is that of `engine.loop.play_on`."""
+
+    @entry
+    def play_games_on(
+        states: Records, generators: U64, seating: Any, number: Int, rows: Any, context: Any
+    ) -> Any:
+        decisions = 0
+        for i in range(rows.shape[0]):
+            turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
+            decisions += play_on(act, roll_own, states[rows[i]], int64(0), turn)[0]
+        return decisions
+
+    return play_games_on
 
 
 class CompiledAgent(Agent):
@@ -209,15 +205,23 @@ class PlayOnContext(NamedTuple):
     context: Any
 
 
+@kernel
+def _column(s: np.void, turn: PlayOnContext) -> Int:
+    """Return the column of the agent's stream; -1: another agent is to move."""
+    seat = int64(s["player"])
+    if turn.seating[turn.row, seat] != turn.number:
+        return -1
+    return seat if turn.generators.shape[1] > 1 else 0
+
+
 @part
 def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's: an ``act`` of `engine.loop.play_on`."""
-    seat = int64(s["player"])
-    if turn.seating[turn.row, seat] != turn.number:
+    column = _column(s, turn)
+    if column < 0:
         return False, carried
-    stream = seat if turn.generators.shape[1] > 1 else 0
-    bits = turn.generators[turn.row, stream]
-    action, turn.generators[turn.row, stream] = turn.choose(s, bits, turn.context)
+    bits = turn.generators[turn.row, column]
+    action, turn.generators[turn.row, column] = turn.choose(s, bits, turn.context)
     turns.play(s, action)
     return True, carried
 
@@ -225,11 +229,10 @@ def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
 @part
 def _decide_plan(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's, and carry the rest of the plan: as `_decide`."""
-    seat = int64(s["player"])
-    if turn.seating[turn.row, seat] != turn.number:
-        return False, int64(0)
-    stream = seat if turn.generators.shape[1] > 1 else 0
-    bits = turn.generators[turn.row, stream]
-    plan, turn.generators[turn.row, stream] = turn.choose(s, rest, bits, turn.context)
+    column = _column(s, turn)
+    if column < 0:
+        return False, rest
+    bits = turn.generators[turn.row, column]
+    plan, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
     turns.play(s, first_of(plan))
     return True, rest_of(plan)
