@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test coverage test-all oldest test-oldest lint tables docs ladder faults signatures integrations clean
+.PHONY: setup train test coverage test-all gpu oldest test-oldest lint tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -34,7 +34,14 @@ coverage: setup
 	$(MAKE) test ARGS=--cov
 
 test-all: setup
+	$(call INSTALL,'.[dev,gpu]')
 	$(RUN) -m pytest -n auto --durations=25 $(ARGS)
+
+# On a machine with an NVIDIA GPU: games on it are compared with the CPU's, then measured.
+gpu: setup
+	$(call INSTALL,'.[dev,gpu]')
+	$(RUN) tests/on_gpu.py --libraries
+	$(RUN) -m benchmarks.gpu $(ARGS)
 
 # The oldest versions that pyproject.toml allows and this Python has, in an environment of their
 # own (by uv, and with its own kernels): first steps of every interface, then the quick tests.

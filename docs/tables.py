@@ -17,7 +17,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent.parent))
 
 import carolus_env as ce
-from benchmarks import learners, peers, rendering, startup, strength, throughput
+from benchmarks import gpu, learners, peers, rendering, startup, strength, throughput
 from benchmarks.results import load, markdown
 from carolus_env import notation
 from carolus_env.bots import (
@@ -263,6 +263,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench": bench_table,
     "arrays": arrays.arrays_table,
     "fields": state.fields_table,
+    "gpu": lambda: gpu.table(load("gpu")),
     "learners": lambda: learners.table(load("learners")),
     "peers": lambda: peers.table(load("peers")),
     "rendering": lambda: rendering.table(load("rendering")),

@@ -1,36 +1,25 @@
-"""The rules' kernels play on a GPU as they are: the same games, byte for byte.
+"""Games on a GPU are the engine's, byte for byte; without a GPU, in a simulator of one.
 
-Skipped without numba-cuda (`pip install 'numba-cuda[cu13]'`). Without a GPU the kernels run in its
-simulator, as plain Python, and the real compiler makes the GPU's code of them, which nobody runs.
+Skipped without numba-cuda (extra ``gpu``). The simulator runs the kernels as plain Python. The real
+compiler makes the GPU's code of them, which nobody runs where there is no GPU.
 """
 
 import importlib.util
 import os
-import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
-from strategies import ALL_KINDS
 
-from carolus_env import engine
-from carolus_env.engine.observation import observe
-from carolus_env.engine.rules import Rules
-from carolus_env.engine.state import KEPT_FIELDS, STATE, to_bytes
-from carolus_env.engine.streams import new_streams
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not importlib.util.find_spec("numba_cuda"), reason="needs numba-cuda"),
-]
-
-GAMES, ON_GPU = 4, Path(__file__).parent / "on_gpu.py"
+ON_GPU = Path(__file__).parent / "on_gpu.py"
 CONSTANT_MEMORY = 1 << 16  # bytes of constants that a GPU's program may have
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 """The simulator's arrays are none that compiled functions take: there, everything is Python."""
+
+without_numba_cuda = importlib.util.find_spec("numba_cuda") is None
+needs_numba_cuda = pytest.mark.skipif(without_numba_cuda, reason="needs the extra gpu")
 
 
 def run(*arguments, environment=None):
@@ -48,49 +37,83 @@ def gpu_found():
     return run("-c", "from numba import cuda; print(cuda.is_available())") == "True\n"
 
 
-def played_by_the_engine(start, streams):
-    """Final games, the masks of their last decisions, and how many decisions each took."""
-    games, decisions = engine.next_games(start), np.zeros(len(start), int)
-    masks = engine.legal_masks(games)
-    while len(rows := np.flatnonzero(~engine.is_over(games))):
-        masks[rows] = engine.legal_masks(games, rows=rows)
-        engine.step(games, engine.random_actions(games, streams, rows=rows), rows=rows)
-        decisions[rows] += 1
-    return games, masks, decisions
+@pytest.mark.slow
+@needs_numba_cuda
+@pytest.mark.parametrize("kind", range(7))
+def test_a_batch_in_the_simulator_is_the_one_on_the_cpu(kind):
+    arguments = ("--games", 35, "--decisions", 12, "--kinds", kind)
+    assert "illegal actions are refused" in run(ON_GPU, *arguments, environment=SIMULATOR)
 
 
-@pytest.mark.parametrize("rules", ALL_KINDS[:6], ids=str)
-@pytest.mark.parametrize("where", ["simulator", "gpu"])
-def test_games_on_a_gpu_are_those_of_the_engine(where, rules: Rules, tmp_path):
-    if where == "gpu" and not gpu_found():
+@pytest.mark.slow
+@needs_numba_cuda
+def test_a_batch_on_a_gpu_is_the_one_on_the_cpu():
+    if not gpu_found():
         pytest.skip("needs an NVIDIA GPU")
-    new, start = engine.new_games(rules, GAMES, seed=5, roll=False), np.zeros(GAMES, STATE)
-    for name in KEPT_FIELDS:  # nothing but the rules and the generators
-        start[name] = new[name]
-    streams = new_streams(5, GAMES)
-    np.savez(tmp_path / "start.npz", states=start, streams=streams)
-    environment = SIMULATOR if where == "simulator" else None
-    files = tmp_path / "start.npz", tmp_path / "end.npz"
-    run(ON_GPU, "play", *files, environment=environment)
-    games, masks, decisions = played_by_the_engine(start, streams)
-    with np.load(tmp_path / "end.npz") as result:
-        assert result["decisions"].tolist() == decisions.tolist() and decisions.all()
-        assert to_bytes(result["states"]) == to_bytes(games)
-        assert result["streams"].tolist() == streams.tolist()
-        assert np.array_equal(result["masks"], masks)
-        assert np.array_equal(result["seen"], observe(games))
-        assert np.array_equal(result["payoffs"][:, : rules.players], engine.returns(games))
+    assert "illegal actions are refused" in run(ON_GPU, "--libraries")
 
 
+def message_of(setup):
+    """The error of a batch on a GPU, in a process that begins with ``setup``."""
+    code = (
+        "import sys, carolus_env as ce\n"
+        f"{setup}\n"
+        "try:\n    ce.GameBatch(ce.Rules(), 2, device='cuda')\n"
+        "except Exception as error:\n    print(type(error).__name__, error)"
+    )
+    return run("-c", code)
+
+
+def test_without_numba_cuda_a_gpu_is_refused_and_the_extra_named():
+    message = message_of("sys.modules['numba_cuda'] = None")
+    assert message.startswith("ImportError") and "carolus-env[gpu]" in message
+
+
+@needs_numba_cuda
+def test_without_a_gpu_it_is_refused():
+    if gpu_found():
+        pytest.skip("there is a GPU")
+    assert message_of("").startswith("RuntimeError device='cuda' needs an NVIDIA GPU")
+
+
+PTX = """
+import re
+from types import SimpleNamespace
+import numba
+from numba import cuda, types
+from numba.cuda import dispatcher
+dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(8, 0))
+from carolus_env.engine import cuda as kernels
+from carolus_env.engine.stepping import Outcomes
+def array(dtype, ndim=1):
+    return types.Array(dtype, ndim, "C")
+words, numbers, scale = array(numba.uint64), array(numba.int64), array(numba.float32)
+table, rows, flags = array(numba.int8, 2), array(numba.float32, 2), array(numba.boolean)
+views = types.NamedTuple((numbers, table, table, words, scale, rows), kernels.Views)
+outcomes = types.NamedTuple((rows, flags, flags), Outcomes)
+blank, totals = array(numba.uint8), array(numba.float64)
+signature = (words, words, numba.int64, blank, totals, outcomes, views)
+for kind in (None, "uint8"):
+    kernel = kernels.entries(4, kind).rollout
+    code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(8, 0))
+    constants = re.findall(r"^\\s*\\.const .*\\.b(\\d+) [^\\[;]+\\[(\\d+)\\]", code, re.MULTILINE)
+    print(sum(int(bits) // 8 * int(count) for bits, count in constants),
+          len(re.findall(r"\\sld\\.shared", code)), len(re.findall(r"\\scall", code)))
+"""
+
+
+@pytest.mark.slow
+@needs_numba_cuda
 def test_the_real_compiler_makes_a_gpus_code_of_the_rules():
-    """Constants included: a table has a copy for each place in the code that names it."""
+    """The games stay in shared memory, no function is left to call, and the constants fit."""
     pathfinder = pytest.importorskip("cuda.pathfinder")
     for library in ("nvvm", "nvrtc"):
         try:
             pathfinder.load_nvidia_dynamic_lib(library)
         except pathfinder.DynamicLibNotFoundError:
-            pytest.skip(f"needs lib{library}: pip install 'numba-cuda[cu13]'")
-    code = run(ON_GPU, "compile")
-    assert len(re.findall(r"^\.visible \.entry ", code, re.MULTILINE)) == 1
-    constants = re.findall(r"^\s*\.const .*\.b(\d+) [^\[;]+\[(\d+)\]", code, re.MULTILINE)
-    assert sum(int(bits) // 8 * int(count) for bits, count in constants) <= CONSTANT_MEMORY
+            pytest.skip(f"needs lib{library}: the extra gpu")
+    for line in run("-c", PTX).splitlines():
+        constants, loads, calls = map(int, line.split())
+        assert constants <= CONSTANT_MEMORY
+        assert loads > 400
+        assert calls == 0

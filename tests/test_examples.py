@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import Rules, evaluation
+from carolus_env import GameBatch, Rules, evaluation
 from carolus_env.commands import dataset
 
 torch = pytest.importorskip("torch")
@@ -15,6 +15,7 @@ pytest.importorskip("tyro")
 safetensors = pytest.importorskip("safetensors.torch")
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
+SELF_PLAY = EXAMPLE.with_name("ppo_self_play.py")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,34 @@ def test_ppo_in_one_file_bootstraps_across_no_end_and_plays_legal_actions_only()
         assert "illegal" not in infos.get("final_info", {})
         obs, masks = names["as_tensors"](following, infos)
         assert masks.any(dim=1).all(), "every step is a decision in every game"
+
+
+def test_ppo_by_self_play_gives_each_seat_the_advantages_of_its_own_payoffs():
+    names = runpy.run_path(str(SELF_PLAY))
+    args = names["Args"](players=3, games=2, steps=3)
+    batch = GameBatch(Rules(3), 2, seed=1, observation="float32")
+    decisions = names["Decisions"](args, batch)
+    decisions.goes_on[:] = 1.0
+    decisions.goes_on[1, 0] = 0.0  # the first game ends with the second decision
+    decisions.rewards[1, 0] = torch.tensor([1.0, -0.5, -0.5])
+    decisions.values[:] = 0.25
+    decisions.values[3] = 0.5
+    result = names["advantages"](decisions, 0.5)
+    assert result[:, 0, 0].tolist() == pytest.approx([0.375, 0.75, 0.25])
+    assert result[:, 0, 2].tolist() == pytest.approx([-0.375, -0.75, 0.25])
+    assert result[:, 1, 0].tolist() == pytest.approx([0.0625, 0.125, 0.25])
+    per_seat = torch.tensor([[10.0, 11.0, 12.0]])
+    counted = names["clockwise"](per_seat, torch.tensor([2]), 1)
+    assert counted.tolist() == [[12.0, 10.0, 11.0]]
+    assert names["clockwise"](counted, torch.tensor([2]), -1).equal(per_seat)
+
+
+def test_ppo_by_self_play_learns_and_plays_against_bots():
+    options = "--players 4 --games 8 --steps 8 --minibatches 2 --minutes 0.01 --opponents random"
+    command = [sys.executable, SELF_PLAY, *options.split(), "--eval-games", "24"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "against random (" in done.stdout.splitlines()[-1]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import OVER
-from carolus_env.system.arrays import Bits, Int
+from carolus_env.system.arrays import F32, I64, U64, Bits, Int
 from carolus_env.system.compiler import kernel, part, rare
 
 
@@ -68,3 +68,16 @@ def play_at_random(s: np.void, bits: Bits, most: Int) -> tuple[Int, Bits]:
         The number of decisions, and the stream.
     """
     return play_on(_act_at_random, roll_own, s, bits, most)
+
+
+@kernel
+def play_out_once(
+    s: np.void, generators: U64, most_decisions: Int, payoffs: F32, decisions: I64, g: Int
+) -> None:
+    """Play a game to its end by stream ``g``; add payoffs and decisions to row ``g``."""
+    bits = generator.step(generators[g])
+    s["generator"] = generator.mix(bits)
+    turns.roll_on(s)
+    played, generators[g] = play_at_random(s, bits, most_decisions)
+    turns.add_returns(s, payoffs, g)
+    decisions[g] += played

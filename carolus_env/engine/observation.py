@@ -170,13 +170,14 @@ Offsets = _namedtuple("Offsets", ["players", "teams", "length", *slices(2)])
 """The sizes of an observation, and the first entry of each block by name."""
 
 
-def _offsets(players: int) -> Any:
+def offsets(players: int) -> Any:
+    """Return the `Offsets` of games of 2, 3 or 4 players."""
     starts = {name: where.start for name, where in slices(players).items()}
     return Offsets(players=players, teams=TEAMS[players], length=length(players), **starts)
 
 
 # Constants of the kernels: the compiler knows where each entry lies.
-OFFSETS_2, OFFSETS_3, OFFSETS_4 = _offsets(2), _offsets(3), _offsets(4)
+OFFSETS_2, OFFSETS_3, OFFSETS_4 = offsets(2), offsets(3), offsets(4)
 
 
 def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray[Any]]:

@@ -5,13 +5,12 @@ The building block of a search, and the quickest way to many whole games.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.loop import play_at_random
+from carolus_env.engine.loop import play_out_once
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.arguments import whole_number
@@ -43,7 +42,8 @@ def playout(
     """Play each game to its end at random.
 
     Args:
-        states: ``(N,)`` games at any point, all with the same number of players; unchanged.
+        states: ``(N,)`` games at any point, all with the same number of players; unchanged. For
+            the ``states`` of a `GameBatch` on a GPU the results are there, too.
         generators: ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place. Dice
             and choices come from it, so each repeat and each call plays differently.
         repeats: playouts of each game.
@@ -54,11 +54,17 @@ def playout(
     Raises:
         ValueError: for mixed numbers of players, or another argument that does not fit.
     """
-    as_states(states)
     check_threads(threads)
-    check_streams(generators, states)
     repeats = whole_number("repeats", repeats, 1)
     most_decisions = whole_number("most_decisions", most_decisions, 1)
+    games: Any = states
+    if getattr(games, "on_gpu", False):
+        from carolus_env.engine import device
+
+        results: Any = device.play_out(games, generators, repeats, most_decisions)
+        return Playouts(*results)
+    as_states(states)
+    check_streams(generators, states)
     players = common_players(states, "returns")
     payoffs = np.zeros((len(states), players), np.float32)
     decisions = np.zeros(len(states), np.int64)
@@ -87,17 +93,9 @@ def _play_out(
     payoffs: F32,
     decisions: I64,
 ) -> None:
-    s = scratch[0]
     for g in range(states.shape[0]):
-        bits = generators[g]
         for _ in range(repeats):
             scratch[0] = states[g]
-            bits = generator.step(bits)
-            s["generator"] = generator.mix(bits)
-            turns.roll_on(s)
-            played, bits = play_at_random(s, bits, most_decisions)
-            turns.add_returns(s, payoffs, g)
-            decisions[g] += played
-        generators[g] = bits
+            play_out_once(scratch[0], generators, most_decisions, payoffs, decisions, g)
         for seat in range(payoffs.shape[1]):
             payoffs[g, seat] /= repeats

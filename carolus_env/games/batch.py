@@ -24,11 +24,11 @@ from carolus_env.engine import observation as observing
 from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import Ints
-from carolus_env.engine.streams import new_streams
+from carolus_env.engine.streams import new_streams, seed_generators
 from carolus_env.system.arguments import array, one_of, whole_number
 from carolus_env.system.workers import check_threads, runs, together
 
-MOST_GAMES = 1_000_000
+MOST_GAMES = 10_000_000
 
 
 class Turn(NamedTuple):
@@ -44,14 +44,15 @@ class Turn(NamedTuple):
         truncated: ``(n,)`` bool, games that have just reached ``max_rounds``; likewise.
     """
 
-    observations: npt.NDArray[Any] | None
-    masks: npt.NDArray[np.int8]
-    rewards: npt.NDArray[np.float32]
-    terminated: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
+    observations: Any
+    masks: Any
+    rewards: Any
+    terminated: Any
+    truncated: Any
 
     def __repr__(self) -> str:
-        ended = f"{self.terminated.sum():,} terminated, {self.truncated.sum():,} truncated"
+        terminated, truncated = np.asarray(self.terminated), np.asarray(self.truncated)
+        ended = f"{terminated.sum():,} terminated, {truncated.sum():,} truncated"
         return f"<Turn of {len(self.masks):,} games: {ended}>"
 
 
@@ -74,19 +75,24 @@ class GameBatch:
 
     Args:
         rules: number of players and options, the same for all games.
-        n: number of games, 1 to 1,000,000.
+        n: number of games, 1 to 10,000,000.
         seed: game ``i`` takes ``seed + i`` (or ``seed[i]``), for its dice and for `sample`. None:
             from the operating system.
         observation: ``"uint8"``, ``"float32"``, or None for no observations.
         threads: threads that share the work; the results are the same.
+        device: ``"cpu"``, or ``"cuda"`` for an NVIDIA GPU: the same games, in arrays that PyTorch
+            and JAX read in place (docs/gpu.md). Needs the extra ``gpu``.
 
     Attributes:
-        rules, n, threads: the arguments.
+        rules, n, device: the arguments.
         states: ``(n,)`` of dtype `STATE`, the games themselves. After changing them, `refresh`.
-        masks, observations, rewards, terminated, truncated: the buffers, see `Turn`.
+        masks, observations, rewards, terminated, truncated: the buffers, see `Turn`. On a GPU they,
+            and the states, are `device.DeviceArray`.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.
+        ImportError: for ``"cuda"`` without the extra ``gpu``.
+        RuntimeError: for ``"cuda"`` without a GPU.
     """
 
     def __init__(
@@ -97,10 +103,134 @@ class GameBatch:
         seed: int | Ints | None = None,
         observation: Literal["uint8", "float32"] | None = None,
         threads: int = 1,
+        device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
         n = whole_number("n, the number of games,", n, 1, MOST_GAMES)
         one_of("observation", observation, (None, "uint8", "float32"))
-        self.rules, self.n, self.threads = rules, n, check_threads(threads)
+        one_of("device", device, ("cpu", "cuda"))
+        self.rules, self.n, self.device = rules, n, device
+        self._games: Any
+        if device == "cuda":
+            from carolus_env.engine.device import check_gpu
+
+            check_gpu()
+            from carolus_env.games.cuda import CudaGames
+
+            self._games = CudaGames(rules, n, observation)
+        else:
+            self._games = CpuGames(rules, n, observation, check_threads(threads))
+        self._link()
+        self.reset(seed)
+
+    def __repr__(self) -> str:
+        return f"<GameBatch of {self.n:,} games of {self.rules.players} players>"
+
+    def _link(self) -> None:
+        games = self._games
+        self.states, self.masks, self.observations = games.states, games.masks, games.observations
+        self.rewards, self.terminated, self.truncated = (
+            games.rewards,
+            games.terminated,
+            games.truncated,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("rules", "n", "device", "_games")}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        vars(self).update(attributes)
+        self._link()
+
+    def reset(self, seed: int | Ints | None = None) -> Turn:
+        """Restart all games; ``seed`` as above."""
+        if seed is None:
+            seed = np.random.SeedSequence().generate_state(self.n, np.uint64)
+        self._games.reset(seed_generators(seed, self.n), new_streams(seed, self.n))
+        return self.turn()
+
+    def turn(self, *, copy: bool = False) -> Turn:
+        """Return the buffers, or copies of them."""
+        buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
+        if copy:
+            return Turn(*(None if part is None else part.copy() for part in buffers))
+        return Turn(*buffers)
+
+    def refresh(self) -> None:
+        """Update masks and observations after ``states`` were changed by hand."""
+        self._games.refresh()
+
+    def step(self, actions: Any, *, copy: bool = False, check: bool = False) -> Turn:
+        """Play one decision in every game; a game that ends is replaced by a new one at once.
+
+        Args:
+            actions: ``(n,)`` action numbers, of any integer dtype; for a batch on a GPU they may be
+                a tensor there.
+            copy: True returns copies instead of the buffers themselves.
+            check: on a GPU True refuses an illegal action at once, which waits for the GPU. By
+                default its game stays as it is, later steps do nothing, and the error comes from
+                the next call that waits anyway: `check`, `rollout`, or ``copy_to_host`` of an array
+                of the batch. Without a GPU actions are always checked.
+
+        Raises:
+            IllegalActionError: for an illegal action. Then no game has changed.
+            ValueError, TypeError: when ``actions`` are not ``n`` integers.
+        """
+        self._games.play(actions, check)
+        return self.turn(copy=copy)
+
+    def check(self) -> None:
+        """Wait for the GPU.
+
+        Raises:
+            IllegalActionError: for an illegal action of a step since the last check.
+        """
+        self._games.check()
+
+    def sample(self, weights: Any = None) -> Any:
+        """Draw a random legal action for each game, from the batch's own streams.
+
+        Args:
+            weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in
+                proportion to their weights. None: uniformly.
+
+        Returns:
+            ``(n,)`` int64, a buffer that the next call overwrites.
+
+        Raises:
+            ValueError: for weights of another shape or dtype, or when the legal actions of a game
+                have no weight, or one that is negative, infinite or NaN. A GPU finds such weights
+                in `step`: the game's action is -2.
+        """
+        return self._games.sample(weights)
+
+    def rollout(self, decisions: int) -> Rollout:
+        """Play ``decisions`` random legal decisions in every game, without leaving the kernel.
+
+        Masks and observations are written at every decision, as by `step`. Games that end are
+        counted; rewards and flags are cleared.
+        """
+        decisions = whole_number("decisions", decisions, 0)
+        return Rollout(decisions * self.n, *self._games.rollout(decisions))
+
+    def clone(self) -> GameBatch:
+        """Return an independent copy, with the same future dice and samples."""
+        return copy.deepcopy(self)
+
+    def _repr_svg_(self) -> str:
+        """Return the first eight boards, for a notebook."""
+        from carolus_env.drawing.pictures import boards_svg
+
+        return boards_svg(np.asarray(self.states))
+
+
+class CpuGames:
+    """The games of a `GameBatch` in main memory, and the buffers that describe them.
+
+    `cuda.CudaGames` has the same methods.
+    """
+
+    def __init__(self, rules: Rules, n: int, observation: str | None, threads: int) -> None:
+        self.rules, self.n, self.threads = rules, n, threads
         self.states = engine.blank_games(rules, n)
         self.masks = np.zeros((n, ACTIONS), np.int8)
         self.rewards = np.zeros((n, rules.players), np.float32)
@@ -117,15 +247,11 @@ class GameBatch:
                 self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
         self._numbers = np.zeros(n, np.int64)  # the games' legal sets
-        self._generators = np.zeros(n, np.uint64)
+        self.generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
         self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)
         self._totals = np.zeros((threads, 1, rules.players))
         self._share_out()
-        self.reset(seed)
-
-    def __repr__(self) -> str:
-        return f"<GameBatch of {self.n:,} games of {self.rules.players} players>"
 
     def _share_out(self) -> None:
         """Give each worker its rows of every buffer, and separate scratch.
@@ -137,7 +263,7 @@ class GameBatch:
             stepping.Buffers(
                 rows,
                 self.states[rows],
-                self._generators[rows],
+                self.generators[rows],
                 self._actions[rows],
                 stepping.ResetSource(self._blank, self._territories[worker]),
                 stepping.Outcomes(self.rewards[rows], self.terminated[rows], self.truncated[rows]),
@@ -163,41 +289,34 @@ class GameBatch:
         vars(self).update(attributes)
         self._share_out()  # new views: copied ones would not be of the copy
 
-    def reset(self, seed: int | Ints | None = None) -> Turn:
-        """Restart all games; ``seed`` as above."""
-        if seed is None:
-            seed = np.random.SeedSequence().generate_state(self.n, np.uint64)
-        self.states[:] = engine.new_games(self.rules, self.n, seed=seed)
-        self._generators[:] = new_streams(seed, self.n)
+    def __deepcopy__(self, memo: dict[int, Any]) -> CpuGames:
+        memo[id(self.states)] = engine.copy(self.states)  # otherwise copied field by field
+        copied = object.__new__(type(self))
+        copied.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return copied
+
+    def reset(self, generators: npt.NDArray[np.uint64], streams: npt.NDArray[np.uint64]) -> None:
+        """Restart all games by their generators, and the streams of `sample`."""
+        games = engine.blank_games(self.rules, self.n)
+        games["generator"] = generators
+        self.states[:] = engine.next_games(games)
+        self.generators[:] = streams
+        self.clear()
+        self.refresh()
+
+    def clear(self) -> None:
+        """Clear rewards and flags."""
         self.rewards[:] = 0
         self.terminated[:] = self.truncated[:] = False
-        self.refresh()
-        return self.turn()
-
-    def turn(self, *, copy: bool = False) -> Turn:
-        """Return the buffers, or copies of them."""
-        buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
-        if copy:
-            return Turn(*(None if part is None else part.copy() for part in buffers))  # type: ignore[arg-type]
-        return Turn(*buffers)
 
     def refresh(self) -> None:
-        """Update masks and observations after ``states`` were changed by hand."""
+        """Update all views."""
         together(
             lambda own: stepping.refresh_views(own.states, own.numbers, *own.views), self._buffers
         )
 
-    def step(self, actions: npt.ArrayLike, *, copy: bool = False) -> Turn:
-        """Play one decision in every game; a game that ends is replaced by a new one at once.
-
-        Args:
-            actions: ``(n,)`` action numbers, of any integer dtype.
-            copy: True returns copies instead of the buffers themselves.
-
-        Raises:
-            IllegalActionError: for an illegal action. Then no game has changed.
-            ValueError, TypeError: when ``actions`` are not ``n`` integers.
-        """
+    def play(self, actions: npt.ArrayLike, check: bool) -> None:
+        """See `GameBatch.step`; always checked."""
         chosen = engine.whole_numbers(actions, "actions", self.n)
         wrong = together(
             lambda own: stepping.first_illegal(own.states, chosen[own.rows]), self._buffers
@@ -212,22 +331,12 @@ class GameBatch:
             ),
             self._buffers,
         )
-        return self.turn(copy=copy)
 
-    def sample(self, weights: npt.NDArray[np.floating[Any]] | None = None) -> npt.NDArray[np.int64]:
-        """Draw a random legal action for each game, from the batch's own streams.
+    def check(self) -> None:
+        """Do nothing: `play` checks."""
 
-        Args:
-            weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in
-                proportion to their weights. None: uniformly.
-
-        Returns:
-            ``(n,)`` int64, a buffer that the next call overwrites.
-
-        Raises:
-            ValueError: for weights of another shape or dtype, or when the legal actions of a game
-                have no weight, or one that is negative, infinite or NaN.
-        """
+    def sample(self, weights: npt.NDArray[np.floating[Any]] | None) -> npt.NDArray[np.int64]:
+        """See `GameBatch.sample`."""
         if weights is None:
             together(
                 lambda own: stepping.sample(own.numbers, own.generators, own.actions),
@@ -256,13 +365,8 @@ class GameBatch:
             )
         return self._actions
 
-    def rollout(self, decisions: int) -> Rollout:
-        """Play ``decisions`` random legal decisions in every game, without leaving the kernel.
-
-        Masks and observations are written at every decision, as by `step`. Games that end are
-        counted; rewards and flags are cleared.
-        """
-        decisions = whole_number("decisions", decisions, 0)
+    def rollout(self, decisions: int) -> tuple[int, npt.NDArray[np.float64]]:
+        """See `GameBatch.rollout`; returns the games that ended, and the sums of their payoffs."""
         self._totals[:] = 0
         ended = together(
             lambda own: stepping.rollout(
@@ -276,17 +380,5 @@ class GameBatch:
             ),
             self._buffers,
         )
-        self.rewards[:] = 0
-        self.terminated[:] = self.truncated[:] = False
-        return Rollout(decisions * self.n, sum(ended), self._totals.sum(axis=(0, 1)))
-
-    def clone(self) -> GameBatch:
-        """Return an independent copy, with the same future dice and samples."""
-        # The games are copied beforehand: deepcopy would do it field by field.
-        return copy.deepcopy(self, {id(self.states): engine.copy(self.states)})
-
-    def _repr_svg_(self) -> str:
-        """Return the first eight boards, for a notebook."""
-        from carolus_env.drawing.pictures import boards_svg
-
-        return boards_svg(self.states)
+        self.clear()
+        return sum(ended), self._totals.sum(axis=(0, 1))

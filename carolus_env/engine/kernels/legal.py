@@ -177,11 +177,12 @@ def weighted_action(number: Int, weights: F32, row: Int, chance: float) -> Int:
             total += weight
     if not 0.0 < total < np.inf:
         return -1 if number == MOVE_SETS else -2
-    remaining, chosen = chance * total, -2
+    # No product is added to: some processors round that once, others twice.
+    limit, passed, chosen = chance * total, 0.0, -2
     for action in range(ACTIONS):
         if allows(number, action) == 1 and weights[row, action] > 0.0:
             chosen = action  # the last one, should rounding leave something over
-            remaining -= weights[row, action]
-            if remaining < 0.0:
+            passed += weights[row, action]
+            if passed > limit:
                 return chosen
     return chosen

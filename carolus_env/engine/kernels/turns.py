@@ -361,6 +361,13 @@ def forfeit(s: np.void) -> None:
 
 
 @kernel
+def sharing_teams(s: np.void) -> Int:
+    """Return the number of teams that have won or share the win."""
+    winners = int64(s["winners"])
+    return (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
+
+
+@kernel
 def win_share(s: np.void, seat: Int) -> float:
     """Return the win share of the player's team."""
     return team_win_share(s, int64(s["team"][seat]))
@@ -369,18 +376,23 @@ def win_share(s: np.void, seat: Int) -> float:
 @kernel
 def team_win_share(s: np.void, team: Int) -> float:
     """Return the win share of a team; where nobody has won, all teams have the same."""
-    winners = int64(s["winners"])
-    sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
+    sharing = sharing_teams(s)
     if sharing == 0:
         return 1.0 / int64(s["teams"])
-    return (winners >> team & 1) / sharing
+    return (int64(s["winners"]) >> team & 1) / sharing
 
 
 @kernel
 def payoff(s: np.void, seat: Int) -> float:
-    """Return (n s - 1) / (n - 1), s the win share of the player's team and n the teams."""
-    teams = int64(s["teams"])
-    return (teams * win_share(s, seat) - 1.0) / (teams - 1.0)
+    """Return (n s - 1) / (n - 1), s the win share of the player's team and n the teams.
+
+    In whole numbers up to one division, which every processor rounds in the same way.
+    """
+    teams, sharing = int64(s["teams"]), sharing_teams(s)
+    if sharing == 0:
+        return 0.0
+    wins = int64(s["winners"]) >> int64(s["team"][seat]) & 1
+    return (teams * wins - sharing) / (sharing * (teams - 1))
 
 
 @kernel
