@@ -72,13 +72,13 @@ def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_t
 def test_what_is_warmed_up_is_used_once(name):
     if name == "sb3":
         pytest.importorskip("stable_baselines3")
-    assert warmup.compile_one(name) > 0
+    assert warmup.compile_one(name).seconds > 0
 
 
 def test_what_cannot_be_warmed_up_is_reported(capfd):
     assert warmup.main(["greddy", "--workers", "1"]) == 1
     said = capfd.readouterr()
-    assert "compiling 2 with 1 workers" in said.out and "engine" in said.out
+    assert "with 1 workers" in said.out and "engine (set-up)" in said.out
     assert "greddy  failed: UnknownAgentError" in said.err
     with pytest.raises(SystemExit, match="2"):
         warmup.main(["--workers", "0"])

@@ -11,14 +11,12 @@ everything uses it; the others are compiled side by side.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -35,6 +33,7 @@ from carolus_env.envs.gym import (
     CarolusVectorEnv,
 )
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.system import compiler
 from carolus_env.system.failures import message
 from carolus_env.system.machine import cores
 from carolus_env.system.options import command_parser
@@ -42,17 +41,30 @@ from carolus_env.system.options import command_parser
 DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
 
-def _engine() -> None:
+def _set_up() -> None:
+    engine.new_games(Rules(), 2, seed=0)
+
+
+def _decisions() -> None:
     games, streams = engine.new_games(Rules(), 2, seed=0), new_streams(0, 2)
     for _ in range(3):
         engine.step(games, engine.random_actions(games, streams))
     engine.legal_masks(games)
     engine.returns(games)
     engine.win_shares(games)
+
+
+def _observations() -> None:
+    games = engine.new_games(Rules(), 2, seed=0)
     for dtype in (np.uint8, np.float32):
         observation.observe(games, np.zeros(2, np.int64), dtype=dtype)
     game = ce.Game(seed=0)
     game.play(int(game.legal_actions[0]))
+
+
+def _engine() -> None:
+    for use in _ENGINE.values():
+        use()
 
 
 def _batch() -> None:
@@ -100,6 +112,13 @@ def _evaluation() -> None:
     evaluation.play_pairing((bots.make("random"), bots.make("random")), Rules(), 2, seed=0)
 
 
+_ENGINE: Final[dict[str, Callable[[], None]]] = {
+    "engine (set-up)": _set_up,
+    "engine (decisions)": _decisions,
+    "engine (observations)": _observations,
+}
+"""The engine in parts: the others compile side by side after the first."""
+
 INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "engine": _engine,
     "batch": _batch,
@@ -136,19 +155,26 @@ def _agent(spec: str) -> None:
         raise failed
 
 
-def compile_one(name: str) -> float:
-    """Compile the interface or agent in this process; return the seconds that it took.
+class Compiled(NamedTuple):
+    """The functions that were compiled, and the seconds that it took."""
+
+    seconds: float
+    functions: list[str]
+
+
+def compile_one(name: str) -> Compiled:
+    """Compile the interface, part of the engine or agent in this process.
 
     Raises:
         ValueError: for an unknown agent.
     """
-    started = time.perf_counter()
-    with contextlib.redirect_stderr(io.StringIO()):  # hides the compiler's line
-        if name in INTERFACES:
-            INTERFACES[name]()
+    started, functions = time.perf_counter(), []
+    with compiler.notice.told(functions.append):
+        if use := {**_ENGINE, **INTERFACES}.get(name):
+            use()
         else:
             _agent(name)
-    return time.perf_counter() - started
+    return Compiled(time.perf_counter() - started, [text.split()[0] for text in functions])
 
 
 def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
@@ -166,21 +192,24 @@ def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
     options = parser.parse_args(arguments)
     if options.workers < 1:
         parser.error(f"--workers must be at least 1, got {options.workers}")
-    names = list(dict.fromkeys(["engine", *(options.names or USUAL)]))
-    width, failures = max(map(len, names)), 0
-    print(f"compiling {len(names)} with {options.workers} workers; the engine first", flush=True)
-    context = get_context("spawn")
+    names = [name for name in dict.fromkeys(options.names or USUAL) if name != "engine"]
+    first, *parts = _ENGINE
+    width, failures = max(map(len, [*_ENGINE, *names])), 0
+    print(f"compiling with {options.workers} workers; the engine first", flush=True)
     try:
-        with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
-            for group in (names[:1], names[1:]):
+        with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+            for group in ([first], parts, names):
                 waiting = {pool.submit(compile_one, name): name for name in group}
                 for future in as_completed(waiting):
                     name = waiting[future]
                     try:
-                        print(f"  {name:{width}}  {future.result():5.1f} s", flush=True)
+                        seconds, functions = future.result()
                     except Exception as error:  # a package is missing, or a user's file fails
                         failures += 1
                         print(f"  {name:{width}}  failed: {message(error)}", file=sys.stderr)
+                    else:
+                        compiled = ", ".join(dict.fromkeys(functions)) or "nothing more"
+                        print(f"  {name:{width}}  {seconds:5.1f} s  {compiled}", flush=True)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

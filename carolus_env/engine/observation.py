@@ -39,6 +39,7 @@ from carolus_env.engine.rules import (
     DICE,
     DISCS,
     MAX_PLAYERS,
+    MAX_TEAMS,
     OVER,
     RESERVE,
     TEAMS,
@@ -53,6 +54,7 @@ from carolus_env.system.untrusted import shown
 VERSION: Final = 1
 """Number of the layout, written into models: a changed layout gets a new one."""
 
+MIN_TEAMS: Final = 2
 ROUND_LIMIT: Final = 100  # rounds are counted up to here, to fit a byte and a scale
 COUNTABLE: Final = 48  # with at most this many paladins of each clan, every strength fits a byte
 LAST_SEAT: Final = MAX_PLAYERS - 1
@@ -299,7 +301,7 @@ def write_observation(s: np.void, viewer: Int, out: U8, row: Int) -> None:
 def write_blocks(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write all blocks; ``at`` holds the offsets of `layout`, and entries not written are 0."""
     viewer = int64(viewer) & LAST_SEAT
-    for i in range(at.length):
+    for i in range(at.region_exists):  # all that follow are written
         out[i] = 0
     write_game(s, viewer, at, out)
     seat = viewer
@@ -348,18 +350,26 @@ def write_seat(s: np.void, viewer: Int, seat: Int, k: Int, at: Any, out: U8) -> 
 
 @kernel
 def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
-    """Write the blocks of the regions: the first eight, then the last eight of 15."""
+    """Write the blocks of the regions, which are the last."""
     own_team, clans = int64(s["team"][viewer]), NOTHING
     for seat in range(at.players):  # bit k of count c: clan c is held by the k-th team
         k = clockwise_from(own_team, int64(s["team"][seat]), at.teams)
         clans |= clans_held(s, seat) << uint64(k)
+    write_all_regions(s, own_team, clans, at.teams, out, at.region_exists)
+
+
+@rare
+def write_all_regions(
+    s: np.void, own_team: Int, clans: Bits, teams: Int, out: U8, to: Int
+) -> None:
+    """Write the first eight regions, then the last eight of 15, from entry ``to`` on."""
     for half in range(2):
-        write_eight_regions(s, own_team, clans, (TERRITORIES - WORD) * half, at, out)
+        write_eight_regions(s, own_team, clans, (TERRITORIES - WORD) * half, teams, out, to)
 
 
 @kernel
 def write_eight_regions(
-    s: np.void, own_team: Int, clans: Bits, first: Int, at: Any, out: U8
+    s: np.void, own_team: Int, clans: Bits, first: Int, teams: Int, out: U8, to: Int
 ) -> None:
     """Write the entries of eight regions, from the one ``first`` steps from the Emperor's on.
 
@@ -378,15 +388,19 @@ def write_eight_regions(
     )
     owners = eight_regions(s["region_owner"], region, count)
     castles = eight_regions(s["region_castles"], region, count) & exist
-    write_eight(exist & EACH_COUNT, out, at.region_exists + first)
+    castles_to = to + TERRITORIES + first
+    paladins_to = castles_to + TERRITORIES * teams
+    strengths_to = paladins_to + TERRITORIES * CLANS
+    write_eight(exist & EACH_COUNT, out, to + first)
     for clan in range(CLANS):
-        write_eight(paladins[clan], out, at.region_paladins + clan * TERRITORIES + first)
-    for k in range(at.teams):
-        power = castles & lanes(where_equal(owners, team_at(own_team, k, at.teams)))
-        write_eight(power, out, at.region_castles + k * TERRITORIES + first)
-        for clan in range(CLANS):
-            power += paladins[clan] & all_if(clans, 8 * clan + k)
-        write_eight(power, out, at.region_strength + k * TERRITORIES + first)
+        write_eight(paladins[clan], out, paladins_to + TERRITORIES * clan)
+    for k in range(MAX_TEAMS):
+        if k < MIN_TEAMS or k < teams:  # known for the first two
+            power = castles & lanes(where_equal(owners, team_at(own_team, k, teams)))
+            write_eight(power, out, castles_to + TERRITORIES * k)
+            for clan in range(CLANS):
+                power += paladins[clan] & all_if(clans, 8 * clan + k)
+            write_eight(power, out, strengths_to + TERRITORIES * k)
 
 
 @kernel

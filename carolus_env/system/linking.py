@@ -1,7 +1,9 @@
-"""Kernels whose code is linked to that of their callers before LLVM optimises it.
+"""Numba's compiler with what kernels do not need left out: half of a user's wait.
 
 Numba optimises every function with all that it calls and makes machine code of it, also where only
-compiled code calls it. That takes as long as all the rest, and is left out here.
+compiled code calls it. Here kernels are linked to their callers first, and optimised once. Passes
+for what no kernel has (closures, ``with``, ``literally``) are skipped, and a kernel is compiled
+once for all constants that it is called with.
 
 This is the inside of Numba's compiler. It is tried before the first kernel is compiled: where a
 version of Numba does not take it, kernels are compiled as `numba.njit` does.
@@ -9,13 +11,23 @@ version of Numba does not take it, kernels are compiled as `numba.njit` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Final
 
 import numba
-from numba.core import codegen, compiler
+from numba.core import codegen, compiler, sigutils, types
 from numba.core.registry import CPUDispatcher
+
+_SKIPPED: Final = {
+    *("WithLifting", "InlineClosureLikes", "RewriteSemanticConstants", "RewriteDynamicRaises"),
+    *("MakeFunctionToJitFunction", "FindLiterallyCalls", "LiteralUnroll"),
+    *("LiteralPropagationSubPipelinePass", "NoPythonSupportedFeatureValidation"),
+    *("InlineOverloads", "NopythonRewrites", "DumpParforDiagnostics"),
+}
+"""Passes of Numba that change nothing in a kernel."""
 
 
 def linked(function: Callable[..., Any], **options: Any) -> Any:
@@ -23,31 +35,118 @@ def linked(function: Callable[..., Any], **options: Any) -> Any:
     return _Kernel(function, {}, {"nopython": True, **options}, _KernelCompiler)
 
 
+def entered(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function that Python calls, with options of `numba.njit`."""
+    return _Entry(function, {}, {"nopython": True, **options}, _EntryCompiler)
+
+
 class _Library(codegen.JITCodeLibrary):
+    """Code that is linked to all kernels that it needs, and these need."""
+
+    def _link(self) -> None:
+        waiting, self._linking_libraries = self._linking_libraries, []
+        seen = {self}
+        for library in waiting:  # it grows meanwhile
+            if library not in seen:
+                seen.add(library)
+                if isinstance(library, _KernelLibrary):
+                    waiting += library._linking_libraries
+                    module = super(_KernelLibrary, library)._get_module_for_linking()
+                else:
+                    module = library._get_module_for_linking()
+                self._reload_init.update(library._reload_init)
+                self._final_module.link_in(module, preserve=True)
+
+
+class _KernelLibrary(_Library):
     """The code of a kernel, for its callers."""
 
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
+    def _get_module_for_linking(self) -> Any:  # for a caller that Numba compiles as usual
+        if self._linking_libraries:
+            self._link()
+            self._shared_module = None
+        return super()._get_module_for_linking()
 
-class _KernelCompiler(compiler.Compiler):
-    """Numba's, up to the code of LLVM where linking works."""
+
+class _EntryLibrary(_Library):
+    """The code of an entry, which is optimised and becomes machine code."""
+
+    def finalize(self) -> None:
+        self._link()
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Compiler(compiler.Compiler):
+    """Numba's, without the skipped passes."""
+
+    library: Any
 
     def define_pipelines(self) -> list[Any]:
         state = self.state
-        if state.func_id.func is _successor or linking_works():
-            flags = state.flags
+        pipelines = super().define_pipelines()
+        if state.func_id.func in (_successor, _trial) or linking_works():
+            state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            for pipeline in pipelines:
+                pipeline.passes = _needed(pipeline.passes)
+        return pipelines
+
+
+def _needed(passes: list[Any]) -> list[Any]:
+    """Return the passes that kernels need, dead branches pruned once: when all is inlined."""
+    inlined = [p[0].__name__ for p in passes].index("InlineInlinables")
+    return [
+        (step, description)
+        for i, (step, description) in enumerate(passes)
+        if step.__name__ not in _SKIPPED
+        and (step.__name__ != "DeadBranchPrune" or i == inlined + 1)
+    ]
+
+
+class _KernelCompiler(_Compiler):
+    """Makes the code of LLVM for callers."""
+
+    library = _KernelLibrary
+
+    def define_pipelines(self) -> list[Any]:
+        pipelines = super().define_pipelines()
+        if self.state.library is not None:
+            flags = self.state.flags
             flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-            state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()
+        return pipelines
+
+
+class _EntryCompiler(_Compiler):
+    """Makes machine code for Python."""
+
+    library = _EntryLibrary
+
+    def define_pipelines(self) -> list[Any]:
+        pipelines = super().define_pipelines()
+        if self.state.library is not None:
+            self.state.flags.no_cfunc_wrapper = True
+        return pipelines
 
 
 class _Kernel(CPUDispatcher):
     """A function for compiled code; it gets machine code of its own where Python calls it."""
+
+    def compile(self, sig: Any) -> Any:
+        arguments, _ = sigutils.normalize_signature(sig)
+        return super().compile(tuple(map(_without_value, arguments)))
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return super().get_call_template(
+            tuple(map(_without_value, args)), {k: _without_value(v) for k, v in kws.items()}
+        )
 
     def add_overload(self, cres: Any) -> None:
         if cres.entry_point is None:
@@ -59,10 +158,35 @@ class _Kernel(CPUDispatcher):
 
     @cached_property
     def _with_code(self) -> Any:
-        return numba.jit(**self.targetoptions)(self.py_func)
+        return entered(self.py_func, **self.targetoptions)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:  # when Python calls it
         return self._with_code._compile_for_args(*args, **kws)
+
+
+class _Entry(CPUDispatcher):
+    """A function for Python."""
+
+    def compile(self, sig: Any) -> Any:
+        with _no_collection():
+            return super().compile(sig)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Switch the search for unreachable objects off: a compiler makes millions that stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _without_value(argument: Any) -> Any:
+    """Return int64 for the type of a constant: kernels are compiled once for all constants."""
+    return types.int64 if isinstance(argument, types.IntegerLiteral) else argument
 
 
 def _successor(number: int) -> int:
@@ -72,10 +196,14 @@ def _successor(number: int) -> int:
 _SUCCESSOR = linked(_successor)
 
 
+def _trial(number: int) -> Any:
+    return _SUCCESSOR(number)
+
+
 @cache
 def linking_works() -> bool:
     """Return whether this version of Numba links kernels, by trying it."""
     try:
-        return numba.njit(lambda number: _SUCCESSOR(number))(1) == 2
+        return bool(entered(_trial)(1) == 2)
     except Exception:  # any error, as a compiler's internals may differ
         return False

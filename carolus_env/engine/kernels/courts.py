@@ -10,7 +10,7 @@ from carolus_env.system.arrays import Bits, Int, int64, uint64
 from carolus_env.system.compiler import kernel, rare
 
 
-@kernel
+@rare
 def smallest_court(s: np.void, clan: Int) -> Int:
     """Return the clan's paladins in the court that holds the fewest."""
     fewest = int64(s["courts"][0, clan])
@@ -25,7 +25,7 @@ def can_be_taken(s: np.void, clan: Int) -> bool:
     return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
 
 
-@kernel
+@rare
 def any_can_be_taken(s: np.void) -> bool:
     """Return whether `can_be_taken` holds for any clan."""
     for clan in range(CLANS):

@@ -37,8 +37,9 @@ def eight_counts(counts: U8 | I8, at: Int) -> Bits:
 @kernel
 def write_eight(word: Bits, out: U8, at: Int) -> None:
     """Write the eight counts to ``out[at : at + 8]``."""
+    first = uint64(at)  # an unsigned index cannot count from the end: one store then does
     for k in range(WORD):
-        out[at + k] = (word >> uint64(8 * k)) & _BYTE
+        out[first + uint64(k)] = (word >> uint64(8 * k)) & _BYTE
 
 
 @kernel
