@@ -168,7 +168,8 @@ def compile_one(name: str) -> Compiled:
     Raises:
         ValueError: for an unknown agent.
     """
-    started, functions = time.perf_counter(), []
+    functions: list[str] = []
+    started = time.perf_counter()
     with compiler.notice.told(functions.append):
         if use := {**_ENGINE, **INTERFACES}.get(name):
             use()

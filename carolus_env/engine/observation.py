@@ -359,9 +359,7 @@ def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
 
 
 @rare
-def write_all_regions(
-    s: np.void, own_team: Int, clans: Bits, teams: Int, out: U8, to: Int
-) -> None:
+def write_all_regions(s: np.void, own_team: Int, clans: Bits, teams: Int, out: U8, to: Int) -> None:
     """Write the first eight regions, then the last eight of 15, from entry ``to`` on."""
     for half in range(2):
         write_eight_regions(s, own_team, clans, (TERRITORIES - WORD) * half, teams, out, to)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any, Final
 
-import numba
 from numba.core import codegen, compiler, sigutils, types
 from numba.core.registry import CPUDispatcher
 
@@ -42,6 +41,8 @@ def entered(function: Callable[..., Any], **options: Any) -> Any:
 
 class _Library(codegen.JITCodeLibrary):
     """Code that is linked to all kernels that it needs, and these need."""
+
+    _linking_libraries: list[Any]
 
     def _link(self) -> None:
         waiting, self._linking_libraries = self._linking_libraries, []
