@@ -207,7 +207,7 @@ def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
                         seconds, functions = future.result()
                     except Exception as error:  # a package is missing, or a user's file fails
                         failures += 1
-                        print(f"  {name:{width}}  failed: {message(error)}", file=sys.stderr)
+                        print(f"  {name}  failed: {message(error)}", file=sys.stderr)
                     else:
                         compiled = ", ".join(dict.fromkeys(functions)) or "nothing more"
                         print(f"  {name:{width}}  {seconds:5.1f} s  {compiled}", flush=True)

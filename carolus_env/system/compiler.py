@@ -5,9 +5,10 @@ place), `entry` marks a loop over a batch that Python calls; only entries are ca
 kernels they use are compiled into them. An entry releases the interpreter's lock.
 
 All this is `numba.njit` with options, and two replacements of parts of Numba that make a user wait
-half as long: kernels are linked before they are optimised (`carolus_env.system.linking`), and
-the cache follows the sources of all kernels (`carolus_env.system.kernel_cache`). Where a version of
-Numba does not take one, plain Numba does its work.
+half as long: kernels are linked before they are optimised, and passes that they do not need are
+skipped (`carolus_env.system.linking`), and the cache follows the sources of all kernels
+(`carolus_env.system.kernel_cache`). Where a version of Numba does not take one, plain Numba does
+its work.
 
 With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """
