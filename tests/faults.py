@@ -28,7 +28,7 @@ FAULTS = [
     ("discs come back a round early", K + "turns.py", 's["round"] > 0 and s["round"] % DISCS == 0', 's["round"] > 0 and s["round"] % DISCS == DISCS - 1', "nojit:rulebook"),
     ("one castle more is needed to win", K + "turns.py", '>= CASTLES_TO_WIN[int64(s["players"])]', '> CASTLES_TO_WIN[int64(s["players"])]', "nojit:rulebook"),
     ("the game ends with MIN_REGIONS regions", K + "turns.py", 's["regions"] < MIN_REGIONS', 's["regions"] <= MIN_REGIONS', "nojit:rulebook"),
-    ("payoffs are divided by the teams", K + "turns.py", "win_share(s, seat) - 1.0) / (teams - 1.0)", "win_share(s, seat) - 1.0) / teams", "nojit:rulebook"),
+    ("payoffs are divided by the teams", K + "turns.py", "(sharing * (teams - 1))", "(sharing * teams)", "nojit:rulebook"),
     ("a partner's clans do not count for strength", K + "courts.py", 'uint64(s["team"][player] == team)', "uint64(player == team)", "nojit:rulebook"),
     # observation
     ("only the viewer's control is seen", "engine/observation.py", 'int64(s["control"][clan]) == seat', 'int64(s["control"][clan]) == viewer', "observation"),

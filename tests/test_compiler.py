@@ -73,9 +73,9 @@ def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
     assert run(package) == (RIGHT, NOTICE)  # one line
     assert run(package) == (RIGHT, "")  # and only when it compiles
     source = package / "engine" / "kernels" / "turns.py"
-    share, text = "teams * win_share(s, seat) - ", source.read_text()
-    assert text.count(f"{share}1.0") == 1
-    source.write_text(text.replace(f"{share}1.0", f"{share}2.0"))
+    share, text = "teams * wins - ", source.read_text()
+    assert text.count(f"{share}sharing") == 1
+    source.write_text(text.replace(f"{share}sharing", f"{share}2 * sharing"))
     assert run(package) == (CHANGED, NOTICE)
     assert run(package) == (CHANGED, "")
     assert list((package / "__pycache__" / "kernels").glob("*.nbc"))
