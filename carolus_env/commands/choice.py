@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from carolus_env.system import failures
@@ -80,10 +82,17 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
 
 
 def typed(name: str, program: str) -> str:
-    """Return the command line for another command: of the package, or a script of the clone."""
+    """Return the command line for another command: of the package, or a script of the clone.
+
+    It names the interpreter of this process where ``python`` would be another one.
+    """
     if program.startswith(PROGRAM):
         return f"{PROGRAM} {name}"
-    return {"play": "python -m carolus_env.play"}.get(name, f"python {name}.py")
+    found, python = shutil.which("python"), "python"
+    if found is None or not Path(found).absolute().parent.samefile(Path(sys.executable).parent):
+        python = os.path.relpath(sys.executable)
+        python = min(python, sys.executable, key=len)
+    return f"{python} -m carolus_env.play" if name == "play" else f"{python} {name}.py"
 
 
 def missing(name: str, package: str | None) -> str:

@@ -14,10 +14,11 @@ With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numba
@@ -102,15 +103,28 @@ class CompileNotice:
     def __init__(self) -> None:
         self.shown = False
         self._count, self._started = 0, 0.0
+        self._tell: Callable[[str], None] | None = None
+
+    @contextlib.contextmanager
+    def told(self, tell: Callable[[str], None]) -> Iterator[None]:
+        """Call a function with each entry's name in the ``with`` block, rather than print it."""
+        before, self._tell = self._tell, tell
+        try:
+            yield
+        finally:
+            self._tell = before
 
     def begin(self, function: Callable[..., Any]) -> None:
         """Say that an entry is compiled."""
+        self._count += 1
+        name = f"{function.__name__} of {function.__module__.removeprefix('carolus_env.')}"
+        if self._tell is not None:
+            self._tell(f"{name} (number {self._count})")
+            return
         if not self.shown:
             self.shown, self._started = True, time.perf_counter()
             print(self.TEXT, file=sys.stderr, flush=True)
-        self._count += 1
         seconds = time.perf_counter() - self._started
-        name = f"{function.__name__} of {function.__module__.removeprefix('carolus_env.')}"
         self._replace_line(f"  {name} (number {self._count}, {seconds:.0f} s so far) ...")
 
     def end(self) -> None:
@@ -118,7 +132,7 @@ class CompileNotice:
         self._replace_line("")
 
     def _replace_line(self, text: str) -> None:
-        if sys.stderr.isatty():
+        if self._tell is None and sys.stderr.isatty():
             print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
 
 
