@@ -75,7 +75,7 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
     except ModuleNotFoundError as error:
         if not command.extra or (error.name or "").startswith("carolus_env"):
             raise
-        print(missing(name, error.name), file=sys.stderr)
+        print(f"{name}: {missing(name, error)}", file=sys.stderr)
         return NO_EXTRA
     code: int = module.main(arguments, program)
     return code
@@ -95,13 +95,11 @@ def typed(name: str, program: str) -> str:
     return f"{python} -m carolus_env.play" if name == "play" else f"{python} {name}.py"
 
 
-def missing(name: str, package: str | None) -> str:
-    """Return the error text for a command that lacks a package of its extra."""
-    extra = COMMANDS[name].extra
-    return (
-        f"{name}: {package} is missing; {name} needs the extra {extra!r}: "
-        f"{failures.install(extra or '')}"
-    )
+def missing(name: str, error: ModuleNotFoundError) -> failures.MissingExtraError:
+    """Return the error of a command that lacks a package of its extra."""
+    if isinstance(error, failures.MissingExtraError):
+        return error
+    return failures.MissingExtraError(error.name, name, COMMANDS[name].extra)
 
 
 def _help() -> str:

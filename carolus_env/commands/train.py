@@ -160,7 +160,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
             print(f"continue from the last checkpoint: {resume_command(job, program)}")
         return 130
     except ModuleNotFoundError as error:
-        print(missing("train", error.name), file=sys.stderr)
+        print(f"train: {missing('train', error)}", file=sys.stderr)
         return 1
     except WorkerError as error:
         print(error.traceback + f"train: {error}", file=sys.stderr)
