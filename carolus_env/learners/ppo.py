@@ -88,7 +88,7 @@ class PpoConfig(SelfPlayConfig):
         "84 % (docs/training.md)"
     )
 
-    steps: int = 3_600_000
+    steps: int = 4_800_000
     """Decisions to learn from, in all: a decision is a disc, a crown or a whole turn."""
     games: int = 256
     """Games played side by side, shared out among the workers."""
@@ -112,7 +112,7 @@ class PpoConfig(SelfPlayConfig):
     """Weight of the value's loss."""
     clip: float = 0.2
     """PPO's clip range."""
-    eval_every: int = 900_000
+    eval_every: int = 1_200_000
     """Decisions between two evaluations, each with a checkpoint."""
     curve_every: int = 50_000
     """Decisions between two points of the curve."""

@@ -17,7 +17,7 @@ from carolus_env.learners.ppo import PpoConfig, PpoRun
 # %% [markdown]
 # ## Train
 #
-# A decision is a disc, a crown or a whole turn. `python train.py` learns from 3.6 million; here are
+# A decision is a disc, a crown or a whole turn. `python train.py` learns from 4.8 million; here are
 # thirty thousand, on one core. A run writes its models, its curve and a checkpoint into a folder.
 
 # %%
