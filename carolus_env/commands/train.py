@@ -409,7 +409,7 @@ class _Display:
         self._bar.update(
             self._task,
             description=progress.phase,
-            completed=progress.share,
+            completed=min(progress.share, 0.9999),  # rich would stop the clock at 1
             text="  ".join(numbers),
             end=None if left is None else time.monotonic() + left,
         )
