@@ -25,8 +25,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(RUN)
 	@touch $@ $(VENV)/.train
 
 # What training and playing against the agent need, without PyTorch.
+FOR_TRAINING := '.[train,play]'
 $(VENV)/.train: pyproject.toml constraints.txt | $(RUN)
-	$(call INSTALL,'.[train,play]')
+	$(call INSTALL,$(FOR_TRAINING))
 	@touch $@
 
 # Options: make train ARGS="--players 4 --name four"
