@@ -16,14 +16,22 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 setup: $(VENV)/.installed
 
 # uv where it can be had (seconds), plain pip otherwise. constraints.txt keeps torch at a CPU build.
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(RUN):
 	$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install --quiet uv 2>/dev/null || echo "no uv here, using pip"
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(RUN)
 	$(call INSTALL,'.[dev]')
+	@touch $@ $(VENV)/.train
+
+# What training and playing against the agent need, without PyTorch.
+FOR_TRAINING := '.[train,play]'
+$(VENV)/.train: pyproject.toml constraints.txt | $(RUN)
+	$(call INSTALL,$(FOR_TRAINING))
 	@touch $@
 
 # Options: make train ARGS="--players 4 --name four"
-train: setup
+train: $(VENV)/.train
 	$(RUN) train.py $(ARGS)
 
 test: setup

@@ -3,7 +3,7 @@
 The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `step`, `observe`,
 `returns`, ...); environments are modules of their own: `carolus_env.carolus_magnus_v0`
 (PettingZoo), `carolus_env.envs.gym` (Gymnasium's ``CarolusMagnus-v0``, and of whole turns
-``CarolusMagnusTurns-v0``) and `carolus_env.envs.sb3` (Stable-Baselines3, extra ``train``).
+``CarolusMagnusTurns-v0``) and `carolus_env.envs.sb3` (Stable-Baselines3, extra ``sb3``).
 """
 
 import sys

@@ -17,7 +17,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'carolus-env[sb3]'") from None
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 

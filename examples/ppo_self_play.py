@@ -23,8 +23,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
-import tyro
+
+try:
+    import torch
+    import tyro
+except ModuleNotFoundError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'carolus-env[sb3]'") from None
 from torch import Tensor, nn
 from torch.utils.dlpack import from_dlpack
 

@@ -34,10 +34,14 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-import torch
-import tyro
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
+
+try:
+    import torch
+    import tyro
+except ModuleNotFoundError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'carolus-env[sb3]'") from None
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.distributions import Categorical

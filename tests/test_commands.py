@@ -1,6 +1,7 @@
 """The commands: their names, bots in users' files, and two processes on one output."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -62,8 +63,12 @@ def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_t
         output = capsys.readouterr()
         assert said in (output.err if code else output.out)
     assert choice.typed("play", "carolus train") == "carolus play"
+    monkeypatch.setattr(shutil, "which", lambda name: sys.executable)
     assert choice.typed("play", "python train.py") == "python -m carolus_env.play"
     assert choice.typed("evaluate", "python train.py") == "python evaluate.py"
+    monkeypatch.setattr(shutil, "which", lambda name: None)  # as after `make train`
+    other, script = choice.typed("evaluate", "python train.py").split()
+    assert script == "evaluate.py" and Path(other).samefile(sys.executable)
 
 
 @pytest.mark.parametrize(

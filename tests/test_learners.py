@@ -34,6 +34,7 @@ from carolus_env.learners import LEARNERS, read_config
 from carolus_env.learners.pool import Task, WorkerJob, WorkerPool, combine
 from carolus_env.learners.ppo import PpoRun
 from carolus_env.learners.provenance import commit, commit_of
+from carolus_env.learners.run import LEARNING
 from carolus_env.learners.td import TdConfig, TdRun
 from carolus_env.system import workers
 
@@ -84,8 +85,7 @@ def run_of(runs, tmp_path):
 
 def needs_packages(learner):
     if learner == "sb3":
-        for package in ("sb3_contrib", "tqdm"):
-            pytest.importorskip(package)
+        pytest.importorskip("sb3_contrib")
 
 
 def read(folder, name):
@@ -93,8 +93,8 @@ def read(folder, name):
 
 
 POINTS = {
-    "ppo": {"evaluation": [0, 256, 512], "training": [128, 256, 384, 512]},
-    "value": {"evaluation": [0, 32, 50], "training": [16, 24, 32, 40, 50]},
+    "ppo": {"evaluation": [256, 512], "training": [128, 256, 384, 512]},
+    "value": {"evaluation": [32, 50], "training": [16, 24, 32, 40, 50]},
     "sb3": {"evaluation": [256, 512], "training": [256, 512]},
 }
 ADJACENT = "--partners adjacent --paladins-per-clan 30"
@@ -138,10 +138,26 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
     pair = make(spec), make("random")
     assert evaluation.play_pairing(pair, Rules(players), 6, seed=1).games >= 6
     assert f"evaluate.py{spec}planner--players{players}" in shown.replace(" ", "")
-    assert "/best: Elo " in shown
+    check_the_end(folder, shown)
     if learner in SELF_PLAY:
         check_self_play(learner, curve["training"], shown)
         check_tensorboard(learner, folder / "tensorboard", unit)
+
+
+def check_the_end(folder, shown):
+    """Check what a run says at the end: first its games against the planner, then its times."""
+    result, curve = read(folder, "result"), read(folder, "curve")
+    first, *rows = re.findall(r"│ (\S+) │ +([\d.]+)% │", shown)
+    assert first == ("planner", f"{100 * result['results']['planner']['win_rate']:.1f}")
+    assert [spec for spec, _ in (first, *rows)] == list(result["results"])
+    assert re.search(r"strength: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\)", shown)
+    times = r"time: compiling [\d:]+ \(\d+%\), learning [\d:]+ \(\d+%\), evaluating [\d:]+ \("
+    assert re.search(times, shown)
+    seconds = result["seconds"]
+    assert list(seconds) == ["compiling", "learning", "evaluating"]
+    assert min(seconds.values()) >= 0
+    assert sum(seconds.values()) >= curve["evaluation"][-1]["seconds"] - 0.2, "rounded to 0.1"
+    assert all(next(iter(point["results"])) == "planner" for point in curve["evaluation"])
 
 
 def check_self_play(learner, training, shown):
@@ -152,7 +168,9 @@ def check_self_play(learner, training, shown):
             assert 0 < point["entropy"] < np.log(6) and 0 <= point["clip_fraction"] < 1
     amount = {"ppo": "512 decisions", "value": "50 games"}[learner]
     assert f"players, {amount}, 2 workers" in shown
-    assert re.search(r"after \d+ \w+: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
+    assert re.search(r"after \d+ \w+: [\d.]+% against planner, .*Elo -?\d+ \(-?\d+ to", shown)
+    for phase in ("compiling, or loading", "learning from 0", "evaluating after"):
+        assert f"{phase} " in shown, "a log has a line for each phase"
     assert ("for the same training time --learner value" in shown) == (learner == "ppo")
 
 
@@ -165,7 +183,7 @@ def check_tensorboard(learner, folder, unit):
     assert set(events.Tags()["scalars"]) == {
         *("train/loss", "train/rounds", "train/learning_rate", *of_ppo),
         *(f"time/{unit}_per_s", "time/cpu_minutes"),
-        *("evaluation/elo", "evaluation/elo_low", "evaluation/elo_high"),
+        *("evaluation/elo", "evaluation/elo_low", "evaluation/elo_high", "evaluation/planner"),
     }
     ratings, rates = events.Scalars("evaluation/elo"), events.Scalars("train/learning_rate")
     assert [event.step for event in ratings] == POINTS[learner]["evaluation"]
@@ -208,12 +226,14 @@ def test_a_little_training_beats_the_untrained_network(tmp_path, learner, option
 
 
 BLOCKED = """
-import sys
+import runpy, sys
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("torch", "stable_baselines3", "sb3_contrib", "tensorboard"):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Blocked())
+if sys.argv[1].endswith(".py"):
+    runpy.run_path(sys.argv[1])
 from carolus_env.commands.choice import run
 sys.exit(run("train", sys.argv[1:], "python train.py"))
 """
@@ -231,8 +251,15 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert (tmp_path / "r" / "result.json").exists()
     done = blocked(["--learner", "sb3", "--runs", str(tmp_path), "--name", "other"])
     assert done.returncode == 1
-    expected = "train: torch is missing; train needs the extra 'train': pip install"
+    expected = "train: torch is missing; --learner sb3 needs the extra 'sb3': pip install"
     assert done.stderr.startswith(expected)
+    env = Path("carolus_env/envs/sb3.py").resolve(), "needs the extra 'sb3'"
+    examples = (
+        Path(f"examples/{name}.py") for name in ("ppo_torch", "clone_torch", "ppo_self_play")
+    )
+    for path, said in (env, *((example.resolve(), "[sb3]'") for example in examples)):
+        done = blocked([str(path)])
+        assert done.returncode == 1 and "is missing" in done.stderr and said in done.stderr
 
 
 def config_of(learner, **options):
@@ -337,7 +364,7 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
 
     def interrupt(self, progress):
         nonlocal rounds
-        rounds += progress.evaluation is None and not progress.evaluating
+        rounds += progress.phase == LEARNING and progress.done > 0
         if rounds == 2:
             signal.raise_signal(signal.SIGINT)
             rounds += 1
@@ -349,8 +376,54 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
     assert f"--resume {folder}" in " ".join(capsys.readouterr().out.split())
     assert read(folder / "resume", "numbers")["done"] == {"ppo": 256, "value": 16}[learner]
     assert train.main(["--resume", str(folder)]) == 0
-    for name in ("final.safetensors", "best.safetensors", "result.json"):
+    check_same(folder, other)
+
+
+def check_same(folder, other):
+    """Check that two runs learnt and measured the same."""
+    for name in ("final.safetensors", "best.safetensors"):
         assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+    results = [read(run, "result") for run in (folder, other)]
+    curves = [read(run, "curve") for run in (folder, other)]
+    for point in (point for curve in curves for points in curve.values() for point in points):
+        point.pop("cpu_seconds")
+    for one in (*results, *(p for curve in curves for points in curve.values() for p in points)):
+        del one["seconds"]
+    assert results[0] == results[1] and curves[0] == curves[1]
+
+
+@pytest.mark.parametrize(
+    ("learner", "final"), [("ppo", False), ("value", True), slow("sb3", False), ("sb3", True)]
+)
+def test_an_evaluation_ends_soon_after_ctrl_c_and_is_made_up_for(
+    runs, tmp_path, monkeypatch, capsys, learner, final
+):
+    """In the first evaluation, or the final one, when the first game against planner is over."""
+    given = words(learner, tmp_path, "--eval-games=40", "--final-games=40")
+    shown = []
+
+    def interrupt(self, progress):
+        last = progress.done >= POINTS[learner]["evaluation"][-1]
+        playing = re.match(r"[1-9]\d* games? against planner$", progress.detail)
+        if playing and final == last and not shown:
+            signal.raise_signal(signal.SIGINT)
+        if shown or (playing and final == last):
+            shown.append(progress.detail)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train._Display, "show", interrupt)
+        assert train.main(given) == 130
+    folder = tmp_path / "r"
+    assert "stopped and saved" in (said := " ".join(capsys.readouterr().out.split()))
+    assert f"--resume {folder}" in said
+    assert len(shown) < 30, "not all forty games were played"
+    assert not (folder / "result.json").exists()
+    assert train.main(["--resume", str(folder)]) == 0
+    assert (folder / "result.json").exists()
+    if learner in SELF_PLAY:
+        unit = LEARNERS[learner].config_type().unit
+        points = [point[unit] for point in read(folder, "curve")["evaluation"]]
+        assert points == POINTS[learner]["evaluation"]
 
 
 @every_learner
@@ -447,7 +520,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(tmp_path, m
     assert train.main(words("ppo", tmp_path)) == 0
     error = capsys.readouterr().err
     assert "no checkpoint written ([Errno 28] No space left on device); training continues" in error
-    assert last == [None, 0, 0], "written at 0, not at 256, at 512"
+    assert last == [None, 0, 0, 512], "written at 0, not at 256, at 512, with its evaluation"
     assert not (folder / "resume.part").exists()
     (folder / "resume").rename(folder / "resume.old")  # interrupted between its two renames
     run = PpoRun(train.read_job(["--resume", str(folder)]).config, folder)
@@ -590,10 +663,10 @@ def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     assert 2 <= len(result.rungs) <= 3
     again = evaluate(agent, Rules(players), 30, near=result.elo)
     near = [rung.spec for rung in ladder.nearest(players, again.elo, 5)]
-    assert again.rungs[0] == ladder.nearest(players, result.elo)[0].spec
-    assert {*result.rungs, *again.rungs} <= set(near)
+    assert set(result.rungs) | set(again.rungs) <= {*near, "planner"}
+    assert list(result.results) == list(dict.fromkeys(["planner", *result.rungs]))
     assert again.low - 100 < result.elo < again.high + 100
-    assert again == evaluate(agent, Rules(players), 30, near=result.elo)
+    assert again == evaluate(agent, Rules(players), 30, near=result.elo, threads=3)
 
 
 @pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", slow("value:2p")])
@@ -602,6 +675,18 @@ def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spe
     for near in (None, ladder.rungs(2)[-1].elo, ladder.rungs(2)[0].elo):
         result = evaluate(make(spec), Rules(2), 12, near=near)
         assert all(abs(rungs.index(met) - rungs.index(spec)) <= 3 for met in result.rungs)
+        assert next(iter(result.results)) == "planner"
+
+
+def test_games_end_when_the_interval_is_narrow():
+    weak = evaluate(make("random"), Rules(2), 300, near=ladder.rungs(2)[0].elo).results
+    assert weak["planner"]["games"] == 100, "all are lost: narrow at once"
+    near = evaluate(make("planner:errors=0.09"), Rules(2), 300, near=None)
+    low, high = near.results["planner"]["ci95"]
+    games = near.results["planner"]["games"]
+    assert games > 100 and (high - low < placing.NARROW_RATE or games == 300)
+    games = [near.results[spec]["games"] for spec in near.rungs[1:]]
+    assert near.high - near.low < placing.NARROW_ELO or max(games) == 300
 
 
 def test_other_agents_are_met_besides_the_rungs_and_leave_the_rating_alone():
@@ -609,7 +694,7 @@ def test_other_agents_are_met_besides_the_rungs_and_leave_the_rating_alone():
         evaluate(make("planner:errors=0.3"), Rules(2), 4, near=None, bots=others)
         for others in (("greedy", "random"), ())
     )
-    assert {"greedy", "random", *result.rungs} == set(result.results)
+    assert {"planner", "greedy", "random", *result.rungs} == set(result.results)
     assert (result.elo, result.rungs) == (alone.elo, alone.rungs)
 
 
@@ -707,9 +792,4 @@ def test_a_killed_run_continues_bit_by_bit(learner, killed, tmp_path):
     assert "exit code -9" in said or not more
     assert not (folder / "final.json").exists()
     assert begun("--resume", folder).wait() == 0
-    for name in ("final.safetensors", "best.safetensors", "result.json"):
-        assert (tmp_path / "undisturbed" / name).read_bytes() == (folder / name).read_bytes(), name
-    curves = [read(tmp_path / run, "curve") for run in ("undisturbed", "killed")]
-    for point in (point for curve in curves for points in curve.values() for point in points):
-        del point["seconds"], point["cpu_seconds"]
-    assert curves[0] == curves[1]
+    check_same(folder, tmp_path / "undisturbed")

@@ -15,6 +15,7 @@ from rich.console import Console
 from carolus_env.evaluation.report import cross_table, standings, table_rows, write_report
 from carolus_env.evaluation.report.plots import _ratings_plot
 from carolus_env.evaluation.report.texts import shortened
+from carolus_env.evaluation.summary import anchor
 
 HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 
@@ -118,9 +119,32 @@ def test_the_cross_table_has_the_strongest_agent_first_and_is_complete_without_c
     assert all(cell in text for row in rows for cell in row)
     assert "2 players, round robin, 20 deals, 120 games, seed 7, Elo 0: random" in text
     assert "\x1b" not in text
+    for won, shown in ((0.0, "below 30"), (1.0, "above -20")):  # the other end tells nothing
+        summary = three()
+        summary["agents"][0]["win_share"] = won
+        assert table_rows(summary)[3][2] == shown
     coloured = printed(three(), force_terminal=True, color_system="truecolor")
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == text
     assert "\x1b[38;2;0;0;0;48;2;" in coloured
+
+
+@pytest.mark.parametrize(
+    ("agents", "schedule", "zero"),
+    [
+        ("random greedy planner", "round_robin", "planner"),
+        ("greedy planner random", "field", "planner"),
+        ("mcts greedy random", "field", "mcts"),
+        ("greedy random mcts", "round_robin", "random"),
+        ("greedy mcts", "round_robin", "the mean"),
+    ],
+)
+def test_the_planner_has_rating_0_wherever_it_plays(agents, schedule, zero):
+    specs = agents.split()
+    number = anchor(specs, schedule)
+    assert number == (None if zero == "the mean" else specs.index(zero))
+    rows = [agent(spec, 0, 0.5, 1) for spec in specs]
+    text = printed({**three(), "agents": rows, "pairings": [], "schedule": schedule})
+    assert f"Elo 0: {zero}" in " ".join(text.split())
 
 
 def test_agents_of_the_same_spec_and_long_specs_stay_different():

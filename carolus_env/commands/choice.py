@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from carolus_env.system import failures
@@ -73,26 +75,31 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
     except ModuleNotFoundError as error:
         if not command.extra or (error.name or "").startswith("carolus_env"):
             raise
-        print(missing(name, error.name), file=sys.stderr)
+        print(f"{name}: {missing(name, error)}", file=sys.stderr)
         return NO_EXTRA
     code: int = module.main(arguments, program)
     return code
 
 
 def typed(name: str, program: str) -> str:
-    """Return the command line for another command: of the package, or a script of the clone."""
+    """Return the command line for another command: of the package, or a script of the clone.
+
+    It names the interpreter of this process where ``python`` would be another one.
+    """
     if program.startswith(PROGRAM):
         return f"{PROGRAM} {name}"
-    return {"play": "python -m carolus_env.play"}.get(name, f"python {name}.py")
+    found, python = shutil.which("python"), "python"
+    if found is None or not Path(found).absolute().parent.samefile(Path(sys.executable).parent):
+        python = os.path.relpath(sys.executable)
+        python = min(python, sys.executable, key=len)
+    return f"{python} -m carolus_env.play" if name == "play" else f"{python} {name}.py"
 
 
-def missing(name: str, package: str | None) -> str:
-    """Return the error text for a command that lacks a package of its extra."""
-    extra = COMMANDS[name].extra
-    return (
-        f"{name}: {package} is missing; {name} needs the extra {extra!r}: "
-        f"{failures.install(extra or '')}"
-    )
+def missing(name: str, error: ModuleNotFoundError) -> failures.MissingExtraError:
+    """Return the error of a command that lacks a package of its extra."""
+    if isinstance(error, failures.MissingExtraError):
+        return error
+    return failures.MissingExtraError(error.name, name, COMMANDS[name].extra)
 
 
 def _help() -> str:

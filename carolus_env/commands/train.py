@@ -19,7 +19,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,18 @@ from typing import Annotated, Any, Final, get_type_hints
 import tyro
 from docstring_parser import parse_from_object
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bar
 from rich.table import Table
+from rich.text import Text
 
 from carolus_env.commands.choice import missing, typed
 from carolus_env.engine.rules import OPTIONS
@@ -39,9 +48,10 @@ from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
-from carolus_env.learners.run import Progress, Run
+from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.processes import WorkerError
+from carolus_env.system.stopping import Stopped
 
 PROGRAM: Final = "python train.py"
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
@@ -140,30 +150,33 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         job = read_job(arguments, program)
         result = _train(job, console)
         if result is None:
-            console.print(f"stopped and saved; continue: {program} --resume {job.folder}")
+            console.print(f"stopped and saved; continue: {resume_command(job, program)}")
             return 130
-        _report(job, result, console, program)
+        _report(job, *result, console, program)
         return 0
     except KeyboardInterrupt:
         print("train: interrupted")
         if job is not None and (job.folder / "resume").exists():
-            print(f"continue from the last checkpoint: {program} --resume {job.folder}")
+            print(f"continue from the last checkpoint: {resume_command(job, program)}")
         return 130
     except ModuleNotFoundError as error:
-        print(missing("train", error.name), file=sys.stderr)
+        print(f"train: {missing('train', error)}", file=sys.stderr)
         return 1
     except WorkerError as error:
         print(error.traceback + f"train: {error}", file=sys.stderr)
         if job is not None and (job.folder / "resume").exists():
-            print(f"continue from the last checkpoint: {program} --resume {job.folder}")
+            print(f"continue from the last checkpoint: {resume_command(job, program)}")
         return 1
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
 
 
-def _train(job: Job, console: Console) -> Evaluation | None:
-    """Train, and evaluate the best network; returns None where training was stopped.
+def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
+    """Train, and evaluate the best network.
+
+    Returns:
+        The evaluation, and the seconds of each phase; None where the run was stopped.
 
     Raises:
         BusyError: when another process trains in that folder.
@@ -172,8 +185,8 @@ def _train(job: Job, console: Console) -> Evaluation | None:
         return _train_alone(job, console)
 
 
-def _train_alone(job: Job, console: Console) -> Evaluation | None:
-    display = _Display(console, job.config.unit)
+def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
+    display = _Display(console, job.config)
     options = {"command": job.command, "show": display.show}
     run = learner(job.config.learner_name).start(job.config, job.folder, **options)
     if job.resumed:
@@ -182,15 +195,11 @@ def _train_alone(job: Job, console: Console) -> Evaluation | None:
     console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
     if job.config.hint:
         console.print(job.config.hint, style="dim")
-    if run.shows_progress:
-        done = run.train()
-    else:
-        with display, _stopping(run, console):
-            done = run.train()
-    if not done:
-        return None
-    console.print(f"evaluating {run.folder}/best: {job.config.final_games:,} games with each ...")
-    return run.finish()
+    with display, _stopping(run, console):
+        try:
+            return (run.finish(), run.seconds) if run.train() else None
+        except Stopped:
+            return None
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
@@ -283,15 +292,20 @@ def _resumed(folder: Path, rest: Sequence[str], command: str, name: str) -> Job:
     return Job(longer, folder, f"{original}; {command}", first, resumed=True)
 
 
+def resume_command(job: Job, program: str) -> str:
+    """Return the command line that continues a run."""
+    return f"{typed('train', program)} --resume {job.folder}"
+
+
 @contextlib.contextmanager
 def _stopping(run: Run, console: Console) -> Iterator[None]:
-    """Let Ctrl-C end training after the current update; a second Ctrl-C at once."""
+    """Let Ctrl-C end the run after the current update or game; a second Ctrl-C at once."""
 
     def stop(*_: Any) -> None:
-        if run.stop:
+        if run.stop.is_set:
             raise KeyboardInterrupt
-        run.stop = True
-        console.print("stopping after this update (Ctrl-C again: at once) ...")
+        run.stop.set()
+        console.print("stopping (Ctrl-C again: without a checkpoint) ...")
 
     before = signal.signal(signal.SIGINT, stop)
     try:
@@ -300,67 +314,104 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _interval(numbers: Mapping[str, Any]) -> str:
+    low, high = numbers["ci95"]
+    return f"{low:.1%} - {high:.1%}"
+
+
 def _rating(result: Evaluation) -> str:
     """Return a rating in a line of text."""
     text = f"Elo {result.elo:.0f} ({result.low:.0f} to {result.high:.0f}; planner: 0)"
     return text if result.loss is None else f"{text}, loss a decision {result.loss[0]:.1%}"
 
 
-def _report(job: Job, result: Evaluation, console: Console, program: str) -> None:
-    """Print the strength of the best network, and commands that use it."""
-    console.print(f"{job.folder}/best: {_rating(result)}")
-    table = Table()
+def _report(
+    job: Job, result: Evaluation, seconds: Mapping[str, float], console: Console, program: str
+) -> None:
+    """Print the strength of the best network, what took how long, and commands that use it."""
+    table = Table(title=f"{job.folder}/best", title_justify="left")
     table.add_column("against")
-    for heading in ("its Elo", "games", "win rate", "95 % interval"):
+    for heading in ("win rate", "95 % interval", "games", "its Elo"):
         table.add_column(heading, justify="right")
     elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(job.config.players)}
-    for spec, numbers in result.results.items():
-        low, high = numbers["ci95"]
-        interval = f"{low:.1%} - {high:.1%}"
-        row = f"{numbers['games']:,}", f"{numbers['win_rate']:.1%}", interval
-        table.add_row(spec, elos.get(spec, "-"), *row)
+    for spec, numbers in result.results.items():  # planner is the first
+        row = f"{numbers['win_rate']:.1%}", _interval(numbers), f"{numbers['games']:,}"
+        table.add_row(spec, *row, elos.get(spec, "-"))
     console.print(table)
+    console.print(f"strength: {_rating(result)}")
+    total = max(sum(seconds.values()), 1e-9)
+    times = (f"{phase} {_time(each)} ({each / total:.0%})" for phase, each in seconds.items())
+    console.print(f"time: {', '.join(times)}")
     if (job.folder / "curve.png").exists():
         console.print(f"its curve: {job.folder}/curve.png")
     spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
     evaluate, play = typed("evaluate", program), typed("play", program)
-    console.print(f"next: {evaluate} {spec} planner --players {job.config.players}")
+    console.print(f"measure it: {evaluate} {spec} planner --players {job.config.players}")
     console.print(f"play it: {play} --bot {spec}")
 
 
-class _Display:
-    """A progress bar: what is done, its pace and the loss."""
+def _time(seconds: float) -> str:
+    """Return a time as minutes and seconds."""
+    hours, rest = divmod(max(round(seconds), 0), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
-    def __init__(self, console: Console, unit: str) -> None:
-        self._console, self._unit = console, unit
+
+class _Left(ProgressColumn):
+    """The time that remains, counted down between two estimates."""
+
+    def render(self, task: Task) -> Text:
+        end = task.fields["end"]
+        return Text("" if end is None else f"{_time(end - time.monotonic())} left")
+
+
+class _Display:
+    """The progress of a run: a bar on a terminal, elsewhere a line for each phase."""
+
+    def __init__(self, console: Console, config: RunConfig) -> None:
+        self._console, self._config = console, config
+        self._phase = ""
         self._bar = Bar(
-            BarColumn(bar_width=20),
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
             TaskProgressColumn(),
-            TextColumn("{task.fields[done]}"),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[numbers]}"),
+            TextColumn("{task.fields[text]}"),
+            TimeElapsedColumn(),
+            _Left(),
             console=console,
         )
-        self._task = self._bar.add_task("training", total=1.0, done="", numbers="")
+        self._task = self._bar.add_task("starting", total=1.0, text="", end=None)
 
     def __enter__(self) -> _Display:
-        self._bar.start()
+        if self._console.is_terminal:
+            self._bar.start()
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        numbers = [] if progress.loss is None else [f"loss {progress.loss:.4f}"]
-        if progress.waiting is not None:
-            numbers.append(f"waits {progress.waiting:.0%}")
+        """Show the progress of a run."""
+        if progress.phase != self._phase and not self._console.is_terminal:
+            self._console.print(f"{self._text(progress.phase, progress.done)} ...")
+        self._phase = progress.phase
+        numbers = [f"{progress.done:,} {self._config.unit}"]
+        if progress.phase == LEARNING:
+            numbers[0] += f", {progress.per_s:,.0f}/s"
+            if progress.loss is not None:
+                numbers.append(f"loss {progress.loss:.4f}")
+            if progress.waiting is not None:
+                numbers.append(f"waits {progress.waiting:.0%}")
+        if progress.detail:
+            numbers = [progress.detail]
+        left = progress.left
         self._bar.update(
             self._task,
-            completed=progress.share,
-            done="evaluating"
-            if progress.evaluating
-            else f"{progress.done:,} {self._unit}, {progress.per_s:,.0f}/s",
-            numbers="  ".join(numbers),
+            description=progress.phase,
+            completed=min(progress.share, 0.9999),  # rich would stop the clock at 1
+            text="  ".join(numbers),
+            end=None if left is None else time.monotonic() + left,
         )
         if progress.evaluation:
             evaluation = progress.evaluation
@@ -368,6 +419,11 @@ class _Display:
                 f"{result['win_rate']:.1%} against {spec}"
                 for spec, result in evaluation.results.items()
             )
-            self._console.print(
-                f"  after {progress.done:,} {self._unit}: {_rating(evaluation)}, {rates}"
-            )
+            unit = self._config.unit
+            self._console.print(f"  after {progress.done:,} {unit}: {rates}, {_rating(evaluation)}")
+
+    def _text(self, phase: str, done: int) -> str:
+        """Return a phase in words, for a log."""
+        if phase == COMPILING:
+            return "compiling, or loading what was compiled before"
+        return f"{phase} {'from' if phase == LEARNING else 'after'} {done:,} {self._config.unit}"

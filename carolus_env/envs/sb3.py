@@ -1,7 +1,7 @@
 """Stable-Baselines3: the batched engine as a ``VecEnv`` for sb3-contrib's MaskablePPO.
 
 Hundreds or thousands of games in lockstep, without a Python object for each. Needs the extra
-``train``: only this module imports stable_baselines3.
+``sb3``: only this module imports stable_baselines3.
 
     >>> from carolus_env import Rules
     >>> from carolus_env.envs.sb3 import CarolusVecEnv
@@ -20,7 +20,6 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv
 
 from carolus_env.bots import AgentLike
 from carolus_env.engine.observation import observation_dtype
@@ -31,6 +30,12 @@ from carolus_env.envs.learner import FinishedGames, FixedOpponents, LearnerGames
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import Pictures
 from carolus_env.system.arguments import array, one_of, seed_number
+from carolus_env.system.failures import MissingExtraError
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError as error:
+    raise MissingExtraError(error.name, __name__, "sb3") from error
 
 OpponentSpecs = AgentLike | Sequence[AgentLike] | Opponents
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
+from carolus_env.evaluation import ladder
 from carolus_env.evaluation.columns import FIGURES, Results
 from carolus_env.evaluation.games import ArenaError
 from carolus_env.evaluation.pairing import (
@@ -30,9 +31,6 @@ Summary = Mapping[str, Any]
 
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
-ANCHOR: Final = "random"
-"""The agent whose rating is 0, where it takes part."""
-
 _NEEDED: Final = {"ratings": "scipy", "report": "matplotlib"}
 
 
@@ -65,9 +63,23 @@ def ratings(plan: Plan, results: Results) -> Any:
         np.array([rules.team(seat) for seat in range(rules.players)]),
         counted.deals,
         len(plan.agents),
-        anchor=plan.agents.index(ANCHOR) if ANCHOR in plan.agents else None,
+        anchor=anchor(plan.agents, plan.schedule),
         seed=plan.seed,
     )
+
+
+def anchor(agents: Sequence[str], schedule: str) -> int | None:
+    """Return the number of the agent whose rating is 0; None: the mean is 0.
+
+    It is `planner`, as on the ladder. Without it, it is the first agent of a field, whom all others
+    have met: one that has lost all its games would lend its wide interval to everyone. Else it is
+    `random`.
+    """
+    if ladder.ANCHOR in agents:
+        return agents.index(ladder.ANCHOR)
+    if schedule == "field":
+        return 0
+    return agents.index("random") if "random" in agents else None
 
 
 def extra(name: str) -> Any:

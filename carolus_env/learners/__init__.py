@@ -4,7 +4,8 @@ An algorithm is a file that reads from top to bottom: `ppo`, `td` and `sb3`. `op
 options that all have, `run` a run in its folder, `pool` the workers of self-play; `curve`,
 `checkpoint`, `scalars` and `provenance` are parts of a run.
 
-Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3.
+Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3, of the extra
+``sb3``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from carolus_env.engine.rules import OPTIONS, Rules
+from carolus_env.system.failures import MissingExtraError
 
 if TYPE_CHECKING:
     from carolus_env.learners.options import RunConfig
@@ -34,14 +36,23 @@ class Learner(NamedTuple):
     """Name of the maker of a `Run`, called with a config, a folder, and ``command=``, ``show=``."""
     about: str
     """A description in one line."""
+    extra: str = "train"
+    """The extra that it needs."""
 
     def config_type(self) -> type[RunConfig]:
         """Return the dataclass of its hyperparameters.
 
         Raises:
-            ModuleNotFoundError: when a package that it needs is missing.
+            MissingExtraError: when a package that it needs is missing.
         """
-        kind: type[RunConfig] = getattr(importlib.import_module(self.module), self.config)
+        try:
+            module = importlib.import_module(self.module)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("carolus_env"):
+                raise
+            what = f"--learner {self.module.rpartition('.')[2]}"
+            raise MissingExtraError(error.name, what, self.extra) from error
+        kind: type[RunConfig] = getattr(module, self.config)
         return kind
 
     def start(self, *args: Any, **kwargs: Any) -> Run:
@@ -57,7 +68,9 @@ LEARNERS: Final[dict[str, Learner]] = {
     "value": Learner(
         "carolus_env.learners.td", "TdConfig", "TdRun", "a value network, by TD(lambda)"
     ),
-    "sb3": Learner("carolus_env.learners.sb3", "Sb3Config", "Sb3Run", "sb3-contrib's MaskablePPO"),
+    "sb3": Learner(
+        "carolus_env.learners.sb3", "Sb3Config", "Sb3Run", "sb3-contrib's MaskablePPO", "sb3"
+    ),
 }
 """The learners by name; the first is the default. A new one is a file, and an entry here."""
 

@@ -109,6 +109,7 @@ class Curve:
                     fontsize=6,
                     color="grey",
                 )
+        above.margins(y=0.1)  # room for the highest label
         above.set(
             title=f"strength on the ladder ({style.plays})",
             ylabel="Elo above planner (95 % interval)",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from carolus_env.bots import Agent, make
 from carolus_env.bots.models import NAMES, find
 from carolus_env.engine.rules import DISCS, Rules
-from carolus_env.evaluation.placing import Evaluation, evaluate
+from carolus_env.evaluation.placing import Advance, Evaluation, evaluate
 from carolus_env.networks.network import Size, random_weights
 from carolus_env.planning.choices import EVERY
 from carolus_env.planning.plans import WIDTHS
@@ -51,11 +51,11 @@ class RunConfig:
     eval_every: int = 250_000
     """Decisions or games between two evaluations, each with a checkpoint."""
     eval_games: int = 100
-    """Games against each agent in an evaluation."""
+    """Games against each agent in an evaluation, at most; fewer where the interval is narrow."""
     final_games: int = 600
-    """Games against each agent in the final evaluation."""
+    """Games against each agent in the final evaluation, at most."""
     eval_bots: tuple[str, ...] = ()
-    """Bots that are met in evaluations besides rungs of the ladder, by spec."""
+    """Bots that are met in evaluations besides planner and rungs of the ladder, by spec."""
     eval_suite: Literal["learn"] | None = None
     """Half of the suite to measure mean regret on, too; the other half is for publication."""
     checkpoint_every: int | None = None
@@ -107,10 +107,30 @@ class RunConfig:
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} must lie in [{low}, {high}], got {getattr(self, name)}")
 
-    def evaluate(self, agent: Agent, games: int, near: float | None = None) -> Evaluation:
-        """Place an agent on the ladder; see `placing.evaluate`."""
-        bots, half = self.eval_bots, self.eval_suite
-        return evaluate(agent, self.rules, games, near=near, bots=bots, half=half)
+    @property
+    def eval_threads(self) -> int:
+        """Threads of evaluations, as many as training uses."""
+        return 1
+
+    def evaluate(
+        self,
+        agent: Agent,
+        games: int,
+        near: float | None = None,
+        *,
+        advance: Advance = lambda spec, games: None,
+    ) -> Evaluation:
+        """Measure an agent against `planner` and on the ladder; see `placing.evaluate`."""
+        return evaluate(
+            agent,
+            self.rules,
+            games,
+            near=near,
+            bots=self.eval_bots,
+            half=self.eval_suite,
+            threads=self.eval_threads,
+            advance=advance,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the learner, and its options with those of the rules."""
@@ -150,6 +170,11 @@ class SelfPlayConfig(RunConfig):
     """Share of the run in which the learning rate stays; then it decays geometrically."""
     curve_every: int = 1
     """Decisions or games between two points of the curve."""
+
+    @property
+    def eval_threads(self) -> int:
+        """See `RunConfig.eval_threads`."""
+        return min(self.workers, cores())
 
     @property
     def size(self) -> Size:

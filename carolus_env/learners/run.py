@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
 from carolus_env.bots import Agent
-from carolus_env.evaluation.placing import Evaluation, holds
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.placing import Evaluation, holds, prepare
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.options import SelfPlayConfig
@@ -27,7 +29,18 @@ from carolus_env.learners.pool import SelfPlayLearner, WorkerJob, WorkerPool
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.network import NetworkModel
+from carolus_env.system.compiler import notice
 from carolus_env.system.files import write_json
+from carolus_env.system.stopping import Stop, Stopped
+
+COMPILING: Final = "compiling"
+LEARNING: Final = "learning"
+EVALUATING: Final = "evaluating"
+PHASES: Final = (COMPILING, LEARNING, EVALUATING)
+"""The phases of a run, each with its seconds in ``result.json``."""
+
+_BEFORE_ANY: Final = 0.15  # assumed time of evaluations in that of learning, before the first one
+_FINAL: Final = 3  # the final evaluation takes about this many times as long as another one
 
 
 @dataclass(frozen=True)
@@ -35,32 +48,38 @@ class Progress:
     """The progress of a run, for a display.
 
     Attributes:
+        phase: one of `PHASES`.
         done: decisions or games learnt from so far, by this process and those it resumed.
-        per_s: decisions or games a second of this process, evaluations included.
-        share: finished share of the whole run.
-        loss: recent mean loss; None before the first update.
-        waiting: share of this process's time in which it waited for workers; None: threads.
+        per_s: decisions or games in a second of learning, by this process.
+        share: finished share of the learning.
+        left: seconds that remain, evaluations included, roughly; None: not known.
+        detail: what is compiled, or how many games against whom; else empty.
+        loss: recent mean loss; None: not known.
+        waiting: share of learning in which this process waited for workers; None: threads.
         evaluation: the evaluation that has just ended; else None.
-        evaluating: whether an evaluation begins.
     """
 
+    phase: str
     done: int
     per_s: float
     share: float
+    left: float | None = None
+    detail: str = ""
     loss: float | None = None
     waiting: float | None = None
     evaluation: Evaluation | None = None
-    evaluating: bool = False
+
+
+Show = Callable[[Progress], None]
 
 
 class Run(Protocol):
     """A training run, as the command ``train`` uses it."""
 
     folder: Path
-    shows_progress: bool
-    """True if the run shows its progress itself, and handles Ctrl-C."""
-    stop: bool
-    """Set it, and training ends after the update under way, with a checkpoint."""
+    stop: Stop
+    """Set it, and the run ends after the update under way, or within an evaluation, with a
+    checkpoint."""
 
     def resume(self) -> None:
         """Continue from the last checkpoint.
@@ -73,7 +92,90 @@ class Run(Protocol):
         """Train to the end of the run; returns False when it was stopped before."""
 
     def finish(self) -> Evaluation:
-        """Save the last network, evaluate the best one, and write ``result.json``."""
+        """Save the last network, evaluate the best one, and write ``result.json``.
+
+        Raises:
+            Stopped: when it was stopped.
+        """
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each of `PHASES` so far, in all processes of the run."""
+
+
+class Clock:
+    """The seconds of a run's phases.
+
+    Args:
+        before: seconds of each phase in the processes that this one resumes.
+
+    Attributes:
+        phase: the phase under way; None between them.
+    """
+
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self._before = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
+        self._here = dict.fromkeys(PHASES, 0.0)
+        self.phase: str | None = None
+        self._since = time.monotonic()
+
+    @contextlib.contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Count the time in the ``with`` block for a phase, and not for the one around it."""
+        around = self.phase
+        self._switch(phase)
+        try:
+            yield
+        finally:
+            self._switch(around)
+
+    def _switch(self, phase: str | None) -> None:
+        self._here, self.phase, self._since = self.here(), phase, time.monotonic()
+
+    def here(self) -> dict[str, float]:
+        """Return the seconds of each phase in this process."""
+        seconds = dict(self._here)
+        if self.phase is not None:
+            seconds[self.phase] += time.monotonic() - self._since
+        return seconds
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds of each phase in all processes of the run."""
+        here = self.here()
+        return {phase: round(self._before[phase] + here[phase], 1) for phase in PHASES}
+
+    def total(self) -> float:
+        """Return the seconds of the whole run."""
+        return sum(self._before.values()) + sum(self.here().values())
+
+
+class _Background:
+    """A function that runs beside its caller, in a thread that does not keep the process alive."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+
+    def wait(self, stop: Stop) -> None:
+        """Return when it has ended.
+
+        Raises:
+            Stopped: when ``stop`` is set before.
+            BaseException: what it raised.
+        """
+        while self._thread.is_alive():
+            self._thread.join(0.1)
+            stop.check()
+        if self._error is not None:
+            raise self._error
 
 
 class SelfPlayRun:
@@ -85,7 +187,8 @@ class SelfPlayRun:
         config: the hyperparameters.
         folder: the run's folder; it exists.
         command: the command line, for the models' JSON.
-        show: a function to call after every round and every evaluation.
+        show: a function to call after every round, and as evaluations and compiling go on; other
+            threads call it, too.
 
     Attributes:
         stop: the flag of `Run`.
@@ -97,7 +200,6 @@ class SelfPlayRun:
     """
 
     learner: ClassVar[type[SelfPlayLearner[Any]]]
-    shows_progress: bool = False
 
     def __init__(
         self,
@@ -105,18 +207,21 @@ class SelfPlayRun:
         folder: Path,
         *,
         command: str = "",
-        show: Callable[[Progress], None] = lambda progress: None,
+        show: Show = lambda progress: None,
     ) -> None:
         config.check()
         self.config, self.folder, self.show, self.command = config, folder, show, command
         self.rules = config.rules
         self.curve = Curve()
-        self.stop = False
+        self.stop = Stop()
         self.done = 0
         self.pool = WorkerPool(self.learner, config)
-        self._clock = _Clock()
+        self._clock = Clock()
+        self._begun = 0, 0.0  # done and share, when this process began
         self._before = 0  # decisions or games before the last round
+        self._due = False  # an evaluation, which comes before the next round
         self._noted = 0, self.pool.stats.copy()  # done, and statistics, at the curve's last point
+        self._prepared: _Background | None = None
         self._scalars: Scalars | None = None
 
     @property
@@ -124,47 +229,79 @@ class SelfPlayRun:
         """The share of the run that is done, from 0 to 1 or more."""
         return self.config.share(self.done, self.pool.cpu_seconds)
 
+    @property
+    def seconds(self) -> dict[str, float]:
+        """See `Run.seconds`."""
+        return self._clock.seconds()
+
     # ------------------------------------------------------------------------ training
 
     def train(self) -> bool:
         """Train to the end of the run.
 
         The checkpoint comes last in a pass of the loop, so that a resumed run enters the loop
-        exactly where the interrupted one would have continued.
+        exactly where the interrupted one would have continued. What is learnt does not depend on
+        evaluations.
 
         Returns:
             True when all is done; False after `stop`.
         """
-        config = self.config
-        checkpoint_every = config.checkpoint_every or config.eval_every
         if self.share >= 1:
             return True
-        with self._workers():
-            self._clock.begin(self.done)
-            if not self.curve.evaluation:  # the curve begins with the untrained network
-                self._evaluate()
-                self._save()
-            while self.share < 1 and not self.stop:
-                self._before = self.done
-                count = config.round_size(self.done)
-                self.pool.learn(self.done, count, config.rate_at(self.share))
-                self.done += count
-                self._note()
-                if self.share >= 1 or self._passed(config.eval_every):
-                    self._evaluate()
-                if self.share >= 1 or self.stop or self._passed(checkpoint_every):
-                    self._save()
+        if self.done == 0:
+            self._save()
+        with contextlib.suppress(Stopped), self._logging(), self._compiling():
+            with self._clock.during(COMPILING):
+                self._tell(COMPILING)
+                _Background(self.pool.warm_up).wait(self.stop)
+            with self._workers(), self._clock.during(LEARNING):
+                self._prepare()
+                self._begun = self.done, self.share
+                self._tell(LEARNING)
+                while self.share < 1 and not self.stop.is_set:
+                    self._pass()
         return self.share >= 1
 
+    def _pass(self) -> None:
+        """Do a round, with the evaluation and the checkpoint that are due after it."""
+        config = self.config
+        checkpoint_every = config.checkpoint_every or config.eval_every
+        resumed = self._due
+        if not resumed:
+            self._before = self.done
+            count = config.round_size(self.done)
+            self.pool.learn(self.done, count, config.rate_at(self.share))
+            self.done += count
+            self._note()
+            self._due = self.share < 1 and self._passed(config.eval_every)
+        try:
+            if self._due and not self.stop.is_set:
+                self._evaluate(self.snapshot(), config.eval_games)
+                self._due = False
+                self._tell(LEARNING)
+        finally:  # an evaluation that is stopped is due when the run is resumed
+            ends = self.share >= 1 or self.stop.is_set
+            if ends or resumed or self._passed(checkpoint_every):
+                self._save()
+
     @contextlib.contextmanager
-    def _workers(self) -> Iterator[None]:
-        """Prepare the workers, and TensorBoard."""
+    def _logging(self) -> Iterator[None]:
+        """Write TensorBoard's files in the ``with`` block."""
         try:
             self._scalars = Scalars(self.folder / "tensorboard")
         except ModuleNotFoundError as error:
             print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
         try:
-            self.pool.warm_up()
+            yield
+        finally:
+            if self._scalars is not None:
+                self._scalars.close()
+            self._scalars = None
+
+    @contextlib.contextmanager
+    def _workers(self) -> Iterator[None]:
+        """Begin the workers that are not threads."""
+        try:
             with self.config.remote_workers() or contextlib.nullcontext() as remote:
                 if remote is not None:
                     remote.begin(WorkerJob(self.learner, replace(self.config, start=None)))
@@ -172,9 +309,23 @@ class SelfPlayRun:
                 yield
         finally:
             self.pool.remote = None
-            if self._scalars is not None:
-                self._scalars.close()
-            self._scalars = None
+
+    @contextlib.contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Show what is compiled in the ``with`` block."""
+
+        def tell(entry: str) -> None:
+            self._tell(self._clock.phase or COMPILING, f"compiling {entry}")
+
+        with notice.told(tell):
+            yield
+
+    def _prepare(self) -> _Background:
+        """Compile what evaluations need, while the workers learn; return the thread that does."""
+        if self._prepared is None:
+            agent, rules = self.agent(self.snapshot()), self.rules
+            self._prepared = _Background(lambda: prepare(agent, rules))
+        return self._prepared
 
     def _passed(self, every: int) -> bool:
         """Return whether the last round passed a multiple of ``every`` decisions or games."""
@@ -187,7 +338,7 @@ class SelfPlayRun:
             scalars = {
                 **{f"train/{name}": value for name, value in metrics.items()},
                 "train/learning_rate": self.config.rate_at(self.share),
-                f"time/{self.config.unit}_per_s": self._clock.pace(self.done),
+                f"time/{self.config.unit}_per_s": self._pace(),
                 "time/cpu_minutes": pool.cpu_seconds / 60,
             }
             if (waiting := self._waiting()) is not None:
@@ -196,7 +347,7 @@ class SelfPlayRun:
             rounded = {name: round(float(value), 5) for name, value in metrics.items()}
             self.curve.training.append({**self._point(), **rounded})
             self._noted = self.done, pool.stats.copy()
-        self.show(self._progress())
+        self._tell(LEARNING)
 
     def _metrics(self) -> dict[str, float]:
         """Return the learner's metrics since the curve's last point."""
@@ -207,28 +358,53 @@ class SelfPlayRun:
         if self._scalars is not None:
             self._scalars.write(values, self.done)
 
-    def _progress(
-        self, evaluation: Evaluation | None = None, *, evaluating: bool = False
-    ) -> Progress:
+    def _pace(self) -> float:
+        """Return the decisions or games in a second of learning, by this process."""
+        return (self.done - self._begun[0]) / max(self._clock.here()[LEARNING], 1e-9)
+
+    def _left(self) -> float | None:
+        """Return the seconds that remain, roughly; None before the first round."""
+        learnt, progress = self._clock.here()[LEARNING], self.share - self._begun[1]
+        if progress <= 0:
+            return None
+        learning = learnt * max(1 - self.share, 0) / progress
+        evaluations, seconds = len(self.curve.evaluation), self._clock.seconds()
+        if not evaluations or not seconds[LEARNING]:
+            return learning * (1 + _BEFORE_ANY) + _BEFORE_ANY * learnt
+        each = seconds[EVALUATING] / evaluations
+        return learning * (1 + seconds[EVALUATING] / seconds[LEARNING]) + _FINAL * each
+
+    def _tell(self, phase: str, detail: str = "", evaluation: Evaluation | None = None) -> None:
+        """Show the progress."""
         loss = self._metrics()["loss"] if self.done > self._noted[0] else None
         if loss is None and self.curve.training:
             loss = self.curve.training[-1]["loss"]
-        pace, waiting = self._clock.pace(self.done), self._waiting()
-        return Progress(self.done, pace, self.share, loss, waiting, evaluation, evaluating)
+        self.show(
+            Progress(
+                phase,
+                self.done,
+                self._pace(),
+                self.share,
+                self._left(),
+                detail,
+                loss,
+                self._waiting(),
+                evaluation,
+            )
+        )
 
     def _waiting(self) -> float | None:
-        """Return the share of this process's time in which it waited for workers; None: threads."""
+        """Return the share of learning in which this process waited for workers; None: threads."""
         if self.pool.remote is None:
             return None
-        return float(self.pool.waited / max(self._clock.since(), 1e-9))
+        return float(self.pool.waited / max(self._clock.here()[LEARNING], 1e-9))
 
     def _point(self) -> dict[str, Any]:
         """Return the place of a point of the curve."""
-        seconds, cpu = self._clock.seconds(), self.pool.cpu_seconds
         return {
             self.config.unit: self.done,
-            "seconds": round(seconds, 1),
-            "cpu_seconds": round(cpu, 1),
+            "seconds": round(self._clock.total(), 1),
+            "cpu_seconds": round(self.pool.cpu_seconds, 1),
         }
 
     # ------------------------------------------------------------------------ evaluation
@@ -251,36 +427,71 @@ class SelfPlayRun:
         return self.learner.agent(self.config, model)
 
     def evaluate(self, games: int, model: NetworkModel) -> Evaluation:
-        """Place a model on the ladder; see `placing.evaluate`."""
-        return self.config.evaluate(self.agent(model), games, self.curve.elo())
+        """Measure a model against `planner` and on the ladder; see `placing.evaluate`."""
+        agent, elo = self.agent(model), self.curve.elo()
+        return self.config.evaluate(agent, games, elo, advance=self._advance)
 
-    def _evaluate(self) -> None:
-        """Evaluate, keep the network unless it is clearly weaker, and add a point to the curve."""
-        self.show(self._progress(evaluating=True))
-        model, games = self.snapshot(), self.config.eval_games
-        result = self.evaluate(games, model)
-        best = self.folder / "best"
-        if not self._has("best") or holds(
-            self.agent(model), self.agent(NetworkModel.load(best)), self.rules, games
-        ):
-            model.save(best)
-        self.curve.evaluation.append({**self._point(), **result.to_dict()})
+    def _advance(self, spec: str, games: int) -> None:
+        self._tell(EVALUATING, f"{games:,} games against {spec}")
+
+    def _evaluate(self, model: NetworkModel, games: int) -> Evaluation:
+        """Evaluate the network, keep it unless it is clearly weaker, and add a point to the curve.
+
+        Args:
+            model: the network.
+            games: maximum number of games against each opponent.
+
+        Returns:
+            The evaluation of the best network so far, by so many games.
+
+        Raises:
+            Stopped: when the run was stopped.
+        """
+        best, config = self.folder / "best", self.config
+        with self.stop.watched(), self._compiling():
+            with self._clock.during(COMPILING):
+                self._prepare().wait(self.stop)
+            with self._clock.during(EVALUATING):
+                self._tell(EVALUATING)
+                keeps = not self._has("best") or holds(
+                    self.agent(model),
+                    self.agent(NetworkModel.load(best)),
+                    self.rules,
+                    config.eval_games,
+                    threads=config.eval_threads,
+                    advance=self._advance,
+                )
+                result = self.evaluate(games if keeps else config.eval_games, model)
+                if keeps:
+                    model.save(best)
+                self._add_point(result)
+                if keeps or games <= config.eval_games:
+                    return result
+                return self.evaluate(games, NetworkModel.load(best))
+
+    def _add_point(self, result: Evaluation) -> None:
+        """Add an evaluation to the curve, in the place of another one of the same network."""
+        points = self.curve.evaluation
+        if points and points[-1][self.config.unit] == self.done:
+            points.pop()
+        points.append({**self._point(), **result.to_dict()})
         self.curve.save(self.folder, self.rules.players, self.learner.style)
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
+        values[ladder.ANCHOR] = result.results[ladder.ANCHOR]["win_rate"]
         if result.loss is not None:
             values["suite_loss"] = result.loss[0]
         values |= {spec: result.results[spec]["win_rate"] for spec in self.config.eval_bots}
         self._log({f"evaluation/{name}": value for name, value in values.items()})
-        self.show(self._progress(result))
+        self._tell(EVALUATING, evaluation=result)
 
     def finish(self) -> Evaluation:
         """See `Run.finish`."""
         model = self.snapshot()
         model.save(self.folder / "final")
-        if not self._has("best"):
-            model.save(self.folder / "best")
-        result = self.evaluate(self.config.final_games, NetworkModel.load(self.folder / "best"))
-        write_json(self.folder / "result.json", result.to_dict())
+        with self._logging():
+            result = self._evaluate(model, self.config.final_games)
+        self._save()
+        write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         return result
 
     def _has(self, name: str) -> bool:
@@ -305,8 +516,9 @@ class SelfPlayRun:
         numbers = {
             "done": self.done,
             "noted": noted,
+            "due": self._due,
             "cpu_seconds": self.pool.cpu_seconds,
-            "seconds": self._clock.seconds(),
+            "seconds": self.seconds,
             "curve": dataclasses.asdict(self.curve),
         }
         arrays = {**self.pool.arrays(), "noted": stats}
@@ -324,34 +536,11 @@ class SelfPlayRun:
             self.pool.cpu_seconds = float(numbers["cpu_seconds"])
             self.done = int(numbers["done"])
             self._noted = int(numbers["noted"]), np.array(arrays["noted"])
-            self._clock = _Clock(numbers["seconds"])
+            self._due = bool(numbers["due"])
+            self._clock = Clock(numbers["seconds"])
             self.curve = Curve(**numbers["curve"])
         except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
             raise ValueError(
                 f"{self.folder}: the checkpoint does not fit these options "
                 f"({type(error).__name__}: {error})"
             ) from None
-
-
-class _Clock:
-    """The time of a run over all its processes, and the pace of this one."""
-
-    def __init__(self, before: float = 0.0) -> None:
-        self._before, self._made = float(before), time.monotonic()
-        self.begin(0)
-
-    def begin(self, done: int) -> None:
-        """Note that training begins in this process, after this many decisions or games."""
-        self._done, self._begun = done, time.monotonic()
-
-    def seconds(self) -> float:
-        """Return the seconds of the whole run."""
-        return self._before + time.monotonic() - self._made
-
-    def pace(self, done: int) -> float:
-        """Return the decisions or games a second since `begin`."""
-        return (done - self._done) / max(self.since(), 1e-9)
-
-    def since(self) -> float:
-        """Return the seconds since `begin`."""
-        return time.monotonic() - self._begun

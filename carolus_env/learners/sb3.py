@@ -4,13 +4,14 @@
     $ python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
 
 This file is meant to be copied: `Sb3Config` holds the hyperparameters, `Sb3Run.train` is the
-program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``train``. What it learnt
+program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``sb3``. What it learnt
 is saved as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone (`integrations.sb3`).
 """
 
 from __future__ import annotations
 
-import time
+import contextlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -22,7 +23,7 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.utils import LinearSchedule
 
-from carolus_env.bots import make
+from carolus_env.bots import Agent, make
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
@@ -31,7 +32,9 @@ from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
+from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Show
 from carolus_env.system.files import write_json
+from carolus_env.system.stopping import Stop, Stopped
 
 
 @dataclass
@@ -44,6 +47,8 @@ class Sb3Config(RunConfig):
 
     steps: int = 2_000_000
     """Decisions to learn from, in all (total_timesteps)."""
+    eval_every: int = 500_000
+    """Decisions between two evaluations, each with a checkpoint."""
     actions: Literal["turns", "decisions"] = "turns"
     """An action is a disc, a crown or a whole turn; or a single decision."""
     candidates: int = 8
@@ -131,18 +136,29 @@ class Sb3Run:
         config: the hyperparameters.
         folder: the run's folder; it exists.
         command: the command line, for the models' JSON.
+        show: a function to call with the progress.
 
     Raises:
         ValueError: for options that cannot work.
     """
 
-    shows_progress = True
-    stop = False
-
-    def __init__(self, config: Sb3Config, folder: Path, *, command: str = "", **_: Any) -> None:
+    def __init__(
+        self,
+        config: Sb3Config,
+        folder: Path,
+        *,
+        command: str = "",
+        show: Show = lambda progress: None,
+    ) -> None:
         config.check()
-        self.config, self.folder, self.command = config, folder, command
+        self.config, self.folder, self.command, self.show = config, folder, command, show
+        self.stop, self.clock = Stop(), Clock()
         self._checkpoint: Path | None = None
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """See `run.Run.seconds`."""
+        return self.clock.seconds()
 
     def resume(self) -> None:
         """Go on from the last checkpoint, a zip of Stable-Baselines3.
@@ -153,21 +169,27 @@ class Sb3Run:
             ValueError: when the run has none.
         """
         self._checkpoint = last_checkpoint(self.folder)
+        with contextlib.suppress(OSError, ValueError):  # killed before it was written
+            self.clock = Clock(json.loads((self.folder / "resume" / "seconds.json").read_text()))
 
     def train(self) -> bool:
-        """Train to the end."""
+        """Train to the end; returns False after `stop`."""
         config, folder = self.config, self.folder
         torch.set_num_threads(config.threads)
-        env = make_env(config, config.opponents, config.envs)
-        model = self._model(env)
-        env.seed(derived_seed(config.seed, model.num_timesteps))
+        with self.clock.during(COMPILING):
+            self.show(Progress(COMPILING, 0, 0.0, 0.0))
+            env = make_env(config, config.opponents, config.envs)
+            model = self._model(env)
+            env.seed(derived_seed(config.seed, model.num_timesteps))
+            env.reset()
         export = Export(config, folder, self.command)
-        evaluation = MaskableEvalCallback(
+        evaluation = Evaluate(
+            self,
             make_env(config, "planner", min(config.eval_games, 50), _EVALUATION),
             n_eval_episodes=config.eval_games,
             eval_freq=max(config.eval_every // env.num_envs, 1),
             callback_on_new_best=export,
-            callback_after_eval=Rate(config, folder),
+            callback_after_eval=Rate(self),
             warn=False,
             verbose=0,
         )
@@ -176,14 +198,17 @@ class Sb3Run:
             evaluation.best_mean_reward = -1.0 if payoff is None else payoff
         every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
         checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
-        model.learn(
-            config.steps - model.num_timesteps,
-            [evaluation, checkpoints],
-            tb_log_name="run",
-            reset_num_timesteps=False,
-            progress_bar=True,
-        )
+        with contextlib.suppress(Stopped), self.clock.during(LEARNING), self.stop.watched():
+            model.learn(
+                config.steps - model.num_timesteps,
+                [Report(self), evaluation, checkpoints],
+                tb_log_name="run",
+                reset_num_timesteps=False,
+            )
         model.save(folder / "resume" / f"model_{model.num_timesteps}_steps")
+        write_json(folder / "resume" / "seconds.json", self.seconds)
+        if self.stop.is_set:
+            return False
         export.save(model, "final")
         if not (folder / "best.json").exists():  # the run was shorter than eval_every
             export.save(model, "best")
@@ -215,11 +240,22 @@ class Sb3Run:
             **common,
         )
 
+    def evaluate(self, agent: Agent, games: int, steps: int, near: float | None) -> Evaluation:
+        """Measure an agent after so many steps; see `placing.evaluate`."""
+
+        def advance(spec: str, played: int) -> None:
+            detail = f"{played:,} games against {spec}"
+            self.show(Progress(EVALUATING, steps, 0.0, steps / self.config.steps, detail=detail))
+
+        with self.clock.during(EVALUATING), self.stop.watched():
+            return self.config.evaluate(agent, games, near, advance=advance)
+
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""
-        config, best = self.config, agent_of(MlpModel.load(self.folder / "best"))
-        result = config.evaluate(best, config.final_games)
-        write_json(self.folder / "result.json", result.to_dict())
+        config, best = self.config, MlpModel.load(self.folder / "best")
+        near = Curve.load(self.folder).elo()
+        result = self.evaluate(agent_of(best), config.final_games, config.steps, near)
+        write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         return result
 
 
@@ -271,23 +307,64 @@ class Export(BaseCallback):
         return True
 
 
+class Report(BaseCallback):
+    """Shows the progress, and ends training when the run is stopped."""
+
+    def __init__(self, run: Sb3Run) -> None:
+        super().__init__()
+        self._run = run
+
+    def _on_training_start(self) -> None:
+        self._begun = self.num_timesteps
+
+    def _on_rollout_start(self) -> None:
+        done, steps = self.num_timesteps, self._run.config.steps
+        pace = (done - self._begun) / max(self._run.clock.here()[LEARNING], 1e-9)
+        left = (steps - done) / pace if pace else None
+        self._run.show(Progress(LEARNING, done, pace, done / steps, left))
+
+    def _on_step(self) -> bool:
+        return not self._run.stop.is_set
+
+
+class Evaluate(MaskableEvalCallback):
+    """Evaluates the actor by its payoff against the planner, and can be stopped."""
+
+    def __init__(self, run: Sb3Run, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._run = run
+
+    def _on_step(self) -> bool:
+        if self.n_calls % self.eval_freq:
+            return True
+        done = self.num_timesteps
+        self._run.show(Progress(EVALUATING, done, 0.0, done / self._run.config.steps))
+        with self._run.clock.during(EVALUATING):
+            return super()._on_step()
+
+    def _log_success_callback(self, *given: Any) -> None:
+        """Do as ever after each step of an evaluation, unless the run is stopped."""
+        self._run.stop.check()
+        super()._log_success_callback(*given)
+
+
 class Rate(BaseCallback):
     """Places the actor on the ladder after every evaluation, and writes the curve."""
 
-    def __init__(self, config: Sb3Config, folder: Path) -> None:
+    def __init__(self, run: Sb3Run) -> None:
         super().__init__()
-        self.config, self.folder, self.curve = config, folder, Curve.load(folder)
-        self.started = time.monotonic() - self.curve.seconds()
+        self._run, self.curve = run, Curve.load(run.folder)
 
     def _on_step(self) -> bool:
-        config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)
+        run, done = self._run, self.num_timesteps
+        config, weights = run.config, actor(self.model.policy.state_dict(), run.config.layers)
         agent = agent_of(MlpModel(config.size, weights))
-        result = config.evaluate(agent, config.eval_games, self.curve.elo())
-        seconds = time.monotonic() - self.started
-        point = {"decisions": self.num_timesteps, "seconds": round(seconds, 1)}
+        result = run.evaluate(agent, config.eval_games, done, self.curve.elo())
+        point = {"decisions": done, "seconds": round(run.clock.total(), 1)}
         payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]
         self.curve.training.append({**point, "payoff": round(sum(payoffs) / len(payoffs), 4)})
         self.curve.evaluation.append({**point, **result.to_dict()})
-        self.curve.save(self.folder, config.players, STYLE)
+        self.curve.save(run.folder, config.players, STYLE)
         self.logger.record("evaluation/elo", result.elo)
+        run.show(Progress(EVALUATING, done, 0.0, done / config.steps, evaluation=result))
         return True

@@ -90,7 +90,7 @@ class TdConfig(SelfPlayConfig):
     """Lambda: the weight of the target after the next decision against its value."""
     exploration: float = 0.03
     """Probability of a random decision."""
-    eval_every: int = 10_000
+    eval_every: int = 20_000
     """Games between two evaluations, each with a checkpoint."""
     curve_every: int = 500
     """Games between two points of the curve."""

@@ -26,6 +26,14 @@ def message(error: BaseException) -> str:
     return text
 
 
+class MissingExtraError(ModuleNotFoundError):
+    """A package of an extra is missing; the text says what needs it, and how to install it."""
+
+    def __init__(self, package: str | None, what: str, extra: str) -> None:
+        text = f"{package} is missing; {what} needs the extra {extra!r}: {install(extra)}"
+        super().__init__(text, name=package)
+
+
 def install(extra: str) -> str:
     """Return the command that installs an extra of this package."""
     return f"pip install 'carolus-env[{extra}]' (in a clone: pip install -e '.[{extra}]')"

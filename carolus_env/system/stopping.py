@@ -13,6 +13,7 @@ own passes the `Stop` on (`current`). Kernels do not poll: they are called for p
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -71,17 +72,28 @@ def stoppable() -> bool:
     return _current.get() is not _NEVER
 
 
+_PORTION: Final = 0.1
+"""Seconds that a portion takes at most, about; one row may take longer."""
+
+
 def portions(rows: int) -> Iterator[slice]:
-    """Yield ``range(rows)`` one by one, with a poll before and after each.
+    """Yield ``range(rows)`` in portions of about a tenth of a second, with a poll around each.
 
     Where nobody may stop the work it is one run of all rows.
 
     Raises:
         Stopped: when the work is to end.
     """
-    stop = _current.get()
+    stop, first = _current.get(), 0
     longest = 1 if stoppable() else max(rows, 1)
-    for first in range(0, rows, longest):
+    while first < rows:
         stop.check()
+        begun = time.monotonic()
         yield slice(first, min(first + longest, rows))
+        first += longest
+        seconds = time.monotonic() - begun
+        if seconds < _PORTION / 2:
+            longest *= 2
+        elif seconds > _PORTION:
+            longest = max(longest // 2, 1)
     stop.check()

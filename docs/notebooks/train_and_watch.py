@@ -17,23 +17,32 @@ from carolus_env.learners.ppo import PpoConfig, PpoRun
 # %% [markdown]
 # ## Train
 #
-# A decision is a disc, a crown or a whole turn. `python train.py` learns from 2.4 million; here are
+# A decision is a disc, a crown or a whole turn. `python train.py` learns from 4.8 million; here are
 # thirty thousand, on one core. A run writes its models, its curve and a checkpoint into a folder.
 
 # %%
 folder = Path(tempfile.mkdtemp())
 rules = ce.Rules(players=2)
 config = PpoConfig(
-    rules=rules, steps=30_000, games=64, rollout=32, workers=1, curve_every=10_000, eval_games=8
+    rules=rules,
+    steps=30_000,
+    games=64,
+    rollout=32,
+    workers=1,
+    curve_every=5_000,
+    eval_every=10_000,
+    eval_games=8,
+    final_games=60,
 )
 run = PpoRun(config, folder)
 run.train()
+run.finish()
 sorted(path.name for path in folder.iterdir())
 
 # %% [markdown]
-# The curve: before the first and after the last decision the agent is placed on
-# [the ladder](../ladder.md) by a few games against rungs near it. Eight games a rung say little, as
-# the intervals do.
+# The curve: while it learns and at the end the agent plays `planner`, and is placed on
+# [the ladder](../ladder.md) by games against rungs near it. Eight games a rung say little, as the
+# intervals do; at the end there are more.
 
 # %%
 for point in run.curve.evaluation:

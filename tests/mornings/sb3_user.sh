@@ -3,7 +3,7 @@
 set -eux
 python3 -m venv venv
 . venv/bin/activate
-pip install --quiet "$WHEEL[train,render]" imageio
+pip install --quiet "$WHEEL[sb3,render]" imageio
 
 cat > mine.py <<'PYTHON'
 import sys

@@ -70,14 +70,14 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     """Plot ratings with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
-    rated = [(line.name, line.rating) for line in lines if line.rating is not None]
+    rated = [(line, line.rating) for line in lines if line.rating is not None]
     figure = Figure(figsize=(8, 0.75 + 0.33 * len(rated)), layout="constrained", facecolor=PAPER)
     axes = figure.subplots()
     points = [rating[0] for _, rating in rated]
     spread = max(points) - min(points)
     # The interval of a perfect score may end far outside: an arrow shows that it continues.
     least, most = min(points) - max(200, spread), max(points) + max(200, spread)
-    for y, (_, rating) in enumerate(rated):
+    for y, (line, rating) in enumerate(rated):
         point, low, high = rating
         axes.plot([max(low, least), min(high, most)], [y, y], color=BLUE, linewidth=2, alpha=0.55)
         axes.plot(point, y, "o", color=BLUE, markersize=6)
@@ -85,7 +85,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             if beyond:
                 axes.plot(end, y, marker, color=BLUE, markersize=5)
         axes.annotate(
-            elo(rating),
+            elo(rating, line.won),
             (1, y),
             (8, 0),
             xycoords=axes.get_yaxis_transform(),
@@ -93,7 +93,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             va="center",
             annotation_clip=False,
         )
-    axes.set_yticks(range(len(rated)), shortened(name for name, _ in rated))
+    axes.set_yticks(range(len(rated)), shortened(line.name for line, _ in rated))
     axes.set_ylim(len(rated) - 0.5, -0.5)
     axes.margins(x=0.04)
     axes.grid(axis="x")

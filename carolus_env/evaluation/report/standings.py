@@ -87,7 +87,7 @@ def table_rows(summary: Summary) -> list[list[str]]:
         ["agent", *(line.name for line in lines)],
     ]
     if any(line.rating for line in lines):
-        columns.append(["Elo [95 %]", *(elo(line.rating) for line in lines)])
+        columns.append(["Elo [95 %]", *(elo(line.rating, line.won) for line in lines)])
     columns.append(["won %", *(percent(line.won, 1) for line in lines)])
     for k in range(len(lines)):
         cells = ("-" if rank == k else percent(line.against[k]) for rank, line in enumerate(lines))

@@ -7,7 +7,7 @@ from typing import Final
 
 from carolus_env.evaluation.columns import BAR, TIME, duration
 from carolus_env.evaluation.seating import labels
-from carolus_env.evaluation.summary import ANCHOR, Summary
+from carolus_env.evaluation.summary import Summary, anchor
 
 INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
 BLUE, VERMILION = "#0072b2", "#d55e00"
@@ -45,8 +45,9 @@ def title(summary: Summary) -> str:
         f"seed {summary['seed']}",
     ]
     if any(agent["rating"] for agent in summary["agents"]):
-        anchored = any(agent["spec"] == ANCHOR for agent in summary["agents"])
-        parts.append(f"Elo 0: {ANCHOR if anchored else 'the mean'}")
+        agents = [agent["spec"] for agent in summary["agents"]]
+        zero = anchor(agents, summary["schedule"])
+        parts.append(f"Elo 0: {'the mean' if zero is None else agents[zero]}")
     if not summary["complete"]:
         parts.append("cut short")
     return printable(spaced(", ".join(parts)))
@@ -57,11 +58,18 @@ def spaced(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def elo(rating: Rating | None) -> str:
-    """Return a rating and its interval."""
+def elo(rating: Rating | None, won: float) -> str:
+    """Return a rating and its interval; one end, where all games were won or lost.
+
+    Args:
+        rating: the rating.
+        won: the agent's win rate in all games.
+    """
     if rating is None:
         return ""
     point, low, high = map(round, rating)
+    if low < high and won in (0, 1):
+        return f"above {low}" if won else f"below {high}"
     return f"{point} [{low}, {high}]"
 
 
