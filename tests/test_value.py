@@ -9,6 +9,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
 from carolus_env.bots.value.ahead import values_ahead
 from carolus_env.bots.value.choice import CandidateSelector, value_choices
+from carolus_env.bots.value.policy import RolloutPolicy
 from carolus_env.engine import chance
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
@@ -236,3 +237,15 @@ def test_values_by_differences_are_those_from_scratch(rules):
     if rules.paladins_per_clan == 40:  # games with few paladins are short
         assert most > MOST_UPDATES  # and so the sums were added up anew
         assert {0, -1} <= regions
+
+
+@every_number
+def test_rollouts_are_played_by_the_best_of_the_planners_eight_plans(players):
+    states = positions(Rules(players), most=60)
+    states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
+    chosen = bots.make("rollout_policy").act(states, new_streams(1, len(states)))
+    weights = RolloutPolicy().context_of(players).net.weights
+    for state, action in zip(states, chosen, strict=True):
+        result, team = valued(state, weights, 8), mover(state)
+        best = max(value[team] for _, _, value in result)
+        assert action in [actions[0] for actions, _, value in result if value[team] > best - 1e-5]

@@ -29,6 +29,7 @@ from carolus_env.bots.random import RandomBot
 from carolus_env.bots.search.bot import SearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
 from carolus_env.bots.value.bot import ValueOptions, make_value
+from carolus_env.bots.value.policy import RolloutPolicy
 from carolus_env.engine.state import States
 from carolus_env.system import failures
 from carolus_env.system.arguments import instance
@@ -112,7 +113,7 @@ def make(spec: AgentLike) -> Agent:
     elif name in _registry:
         agent = _registry[name].make(argument)
     else:
-        rows = "\n".join(f"  {name:10} {about}" for name, about in known().items())
+        rows = "\n".join(f"  {name:14} {about}" for name, about in known().items())
         raise UnknownAgentError(
             f"unknown agent {cut(repr(spec))}; known are\n{rows}\n"
             "  FILE.py:NAME  your own agent in a Python file"
@@ -216,6 +217,7 @@ OPTIONS: Final = {
     "planner": PlannerOptions,
     "mcts": MctsOptions,
     "ppo": PpoOptions,
+    "rollout_policy": NoOptions,
     "search": SearchOptions,
     "value": ValueOptions,
 }
@@ -228,6 +230,7 @@ for _name, _bot, _about in (
     ("random", lambda _: RandomBot(), "every legal action equally likely"),
     ("greedy", GreedyBot, "takes the best immediate gain in castles, then in clans"),
     ("planner", PlannerBot, "plans whole turns by an evaluation with fitted weights"),
+    ("rollout_policy", lambda _: RolloutPolicy(), "plays rollouts, by the value network"),
     ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
 ):
     register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)

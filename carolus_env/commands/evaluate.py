@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, console
-from carolus_env.evaluation.games import agent_error
+from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.suite import report as suite_report
@@ -162,11 +162,14 @@ def _bench(options: argparse.Namespace) -> int:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
     _refuse(options, "--bench", *_PLAY, "json")
     [agent], [name] = _make_agents(options.agents), options.agents
+    left_out = _left_out(agent, bench.DEALS if options.players is None else [options.players])
     by_players: dict[int, dict[str, Any]] = {}
-    for players in bench.DEALS if options.players is None else [options.players]:
+    for players, reason in left_out.items():
+        if reason:
+            _note(f"{players} players are left out: {reason}")
+            continue
         out = options.out and options.out / f"{players}p"
         try:
-            bench.suite(players)  # refused before anything is played
             if options.resume and out and (out / GAMES_FILE).exists():
                 rungs = evaluation.read_games(out / GAMES_FILE).plan.agents[1:]
             else:
@@ -178,18 +181,43 @@ def _bench(options: argparse.Namespace) -> int:
         code, cup = _evaluate(argparse.Namespace(**{**vars(options), **fixed}), plan)
         if code:
             return code
-        by_players[players] = bench.result(plan, cup.results, agent)
-    for players, result in by_players.items():
-        low, high = result["elo_ci95"]
-        loss, below, above = (100 * share for share in result["loss"]["all"][:3])
-        print(
-            f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to "
-            f"{high:+.0f}), a decision loses {loss:.1f} % ({below:.1f} - {above:.1f}) of a win"
-        )
-    if options.out:
-        about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
-        write_json(options.out / BENCH_FILE, {**about, "players": by_players})
+        try:
+            by_players[players] = bench.result(plan, cup.results, agent)
+        except ValueError as error:
+            raise UserError(_one_line(error)) from error
+        print(_bench_line(players, by_players[players]))
+        if options.out:
+            about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
+            refused = {number: text for number, text in left_out.items() if text}
+            content = {**about, "players": by_players, "left_out": refused}
+            write_json(options.out / BENCH_FILE, content)
     return DONE
+
+
+def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
+    """Return why the agent cannot play each number of players, empty if it can.
+
+    A `UserError` if it can play none of them, or the package lacks the protocol's content.
+    """
+    reasons = {}
+    try:
+        for players in numbers:
+            bench.suite(players)
+            reasons[players] = refusal(agent, Rules(players))
+    except ValueError as error:
+        raise UserError(_one_line(error)) from error
+    if all(reasons.values()):
+        raise UserError(next(iter(reasons.values())))
+    return reasons
+
+
+def _bench_line(players: int, result: dict[str, Any]) -> str:
+    low, high = result["elo_ci95"]
+    loss, below, above = (100 * share for share in result["loss"]["all"][:3])
+    return (
+        f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to "
+        f"{high:+.0f}), a decision loses {loss:.1f} % ({below:.1f} - {above:.1f}) of a win"
+    )
 
 
 def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:

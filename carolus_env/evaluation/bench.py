@@ -14,6 +14,7 @@ from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.evaluation.seating import Plan
 from carolus_env.evaluation.suite.data import Suite, shipped
 from carolus_env.evaluation.suite.measure import measure
@@ -22,8 +23,10 @@ NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""
 LADDER: Final = "1a4708821c88"
 """Hash of the ladder (`ladder.digest`)."""
-SUITES: Final = {2: "cccd32707f9b", 3: "11e52a1698b6", 4: "49e97804f2a6"}
+SUITES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}
 """Hash of the suite, by number of players."""
+NETWORKS: Final = {2: "d671b8111ca0", 3: "1dfff2e6b55e", 4: "794e0e15cdac"}
+"""Hash of the value network by which choices that the suite does not list are rolled out."""
 HALF: Final = "report"
 """Split of the suite's decisions."""
 RUNGS: Final = 4
@@ -48,9 +51,11 @@ def suite(players: int) -> Suite:
     if players not in DEALS:
         raise ValueError(f"{NAME} has {sorted(DEALS)} players, got {players!r}")
     positions = shipped(players)
+    network = value_function("value", players)
     for what, expected, got in (
         ("ladder", LADDER, ladder.digest()),
         (f"suite of {players} players", SUITES[players], positions.digest),
+        (f"value network of {players} players", NETWORKS[players], network.version),
     ):
         if expected != got:
             raise ValueError(f"{NAME} has the {what} with hash {expected}, got {got}")

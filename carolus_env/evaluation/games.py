@@ -266,6 +266,18 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
     return seconds
 
 
+def refusal(agent: Agent, rules: Rules) -> str:
+    """Return why an agent cannot play by these rules, in one line; empty if it can.
+
+    It is asked for the first decision of a game.
+    """
+    try:
+        answer(agent, engine.new_games(rules, 1, seed=0), new_streams(0, 1))
+    except ArenaError as error:
+        return " ".join(str(error).split())
+    return ""
+
+
 def _positions(rules: Rules) -> States:
     """Return a game in each phase that occurs in one random game."""
     by_phase: dict[int, States] = {}

@@ -35,7 +35,7 @@ from carolus_env.system.arrays import F64
 from carolus_env.system.processes import Workers
 from carolus_env.system.workers import check_threads
 
-BASE: Final = "value:plans=stop,candidates=8,follow=0,discs=now"
+BASE: Final = "rollout_policy"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
 
 PORTION: Final = 100
@@ -263,7 +263,7 @@ class _Tally:
         """
         games = min(len(self.samples[row]), len(self.samples[best]))
         gap = (self.samples[best][:games] - self.samples[row][:games])[:, self.team]
-        return float(gap.mean()), _error(gap)
+        return float(gap.mean()), standard_error(gap)
 
     def drop(self, sure: float) -> None:
         """Drop candidates more than ``sure`` standard errors behind."""
@@ -275,7 +275,7 @@ class _Tally:
     def largest_error(self) -> float:
         """Return the largest standard error of a remaining candidate, for the deciding team."""
         active = np.flatnonzero(~self.dropped)
-        return max(_error(self.samples[row][:, self.team]) for row in active)
+        return max(standard_error(self.samples[row][:, self.team]) for row in active)
 
     def result(self, choices: list[tuple[int, ...]], ended: str, seconds: float) -> Rollout:
         best = self.best()
@@ -287,7 +287,7 @@ class _Tally:
         for row in rows:
             samples = self.samples[row]
             loss, error = self.behind(row, best) if row != best else (0.0, 0.0)
-            errors = np.array([_error(samples[:, team]) for team in range(self.teams)])
+            errors = np.array([standard_error(samples[:, team]) for team in range(self.teams)])
             result.append(
                 Estimate(
                     choices[row],
@@ -302,7 +302,7 @@ class _Tally:
         return Rollout(tuple(result), self.team, ended, self.decisions, seconds)
 
 
-def _error(values: F64) -> float:
+def standard_error(values: F64) -> float:
     """Return the standard error of the mean.
 
     Equal values say little about the spread of rare ones, so two are added that lie at the ends of

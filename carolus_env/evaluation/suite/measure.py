@@ -1,4 +1,8 @@
-"""An agent's regret on a suite, by the suite's rollouts."""
+"""An agent's regret on a suite, by the suite's rollouts.
+
+A choice that the suite lists has the regret of its label. Any other is played on from, and so is
+the best candidate, by the suite's base with the same dice: the regret is the mean difference.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,14 @@ import numpy.typing as npt
 from carolus_env.bots import Agent
 from carolus_env.engine.state import States, equal, pick
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
+from carolus_env.evaluation.rollouts.rollout import standard_error
 from carolus_env.evaluation.suite.choices import choose
 from carolus_env.evaluation.suite.data import Decision, Suite
 from carolus_env.evaluation.suite.stages import STAGES
 from carolus_env.system.arrays import F64
 
-GAMES: Final = 100
-"""Games from a choice that the suite does not list."""
+GAMES: Final = 50
+"""Games from a choice that the suite does not list, and as many from the best candidate."""
 
 ALL: Final = "all"
 GAME: Final = "game"
@@ -128,7 +133,7 @@ def measure(
         suite: a suite of `data.shipped` or `data.read_suite`.
         agent: the agent to measure.
         half: ``report``, ``learn`` or ``all``.
-        games: number of games to roll an unlisted choice out by.
+        games: number of games from an unlisted choice, and from the best candidate beside it.
         decisions: decisions of the suite, instead of a half.
 
     Raises:
@@ -155,8 +160,9 @@ def measure(
         else:
             unlisted.append(row)
     if unlisted:
-        ends = pick(chosen.after, np.array(unlisted))
         missed = [selected[row] for row in unlisted]
+        best = [after(states[row], [selected[row].best.actions]) for row in unlisted]
+        ends = np.concatenate([*best, pick(chosen.after, np.array(unlisted))])
         losses[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
     listed = np.ones(len(selected), np.bool_)
     listed[unlisted] = False
@@ -176,17 +182,22 @@ def measure(
 def _rolled_out(
     suite: Suite, decisions: Sequence[Decision], ends: States, games: int
 ) -> tuple[F64, F64]:
-    """Return the regret of choices that lead to ``ends``, and the standard errors, by rollouts."""
+    """Return the regret of choices, and the standard errors, by rollouts with the same dice.
+
+    Args:
+        suite: the suite, which says how rollouts are played.
+        decisions: the ``D`` decisions.
+        ends: ``(2 D,)`` the positions after the best candidates, then those after the choices.
+        games: number of games from each.
+    """
+    ends["generator"] = 0
     numbers = np.array([decision.number for decision in decisions], np.int64)
-    names = (numbers[:, None] * games + np.arange(games)).ravel()
+    names = np.tile((numbers[:, None] * games + np.arange(games)).ravel(), 2)
     played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names, names)
-    shares = played.shares.reshape(len(ends), games, -1)
     teams = np.array([decision.team for decision in decisions])
-    won = np.take_along_axis(shares, teams[:, None, None], axis=2)[..., 0]
-    best = np.array([decision.best.value for decision in decisions])
-    best_errors = np.array([decision.best.error for decision in decisions])
-    errors = np.hypot(best_errors, won.std(axis=1, ddof=1) / np.sqrt(games))
-    return best - won.mean(axis=1), errors
+    best, chosen = played.shares.reshape(2, len(decisions), games, -1)
+    behind = np.take_along_axis(best - chosen, teams[:, None, None], axis=2)[..., 0]
+    return behind.mean(axis=1), np.array([standard_error(values) for values in behind])
 
 
 def optimism(decisions: Sequence[Decision]) -> float:

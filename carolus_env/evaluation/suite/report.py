@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.bots import Agent
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation.games import refusal
 from carolus_env.evaluation.rollouts.candidates import KINDS
 from carolus_env.evaluation.suite.data import Suite, SuiteError, shipped
 from carolus_env.evaluation.suite.measure import (
@@ -42,21 +44,25 @@ def run(
 
     Args:
         agents: the agents to measure.
-        players: number of players of the suite; None: all suites, one after the other.
+        players: number of players of the suite; None: all suites, one after the other, each with
+            the agents that play its number of players.
         json: file for the result.
         out: folder for the result and, as games for the viewer, each agent's ten worst decisions.
         quiet: print nothing.
 
     Raises:
         SuiteError: when the package has no such suite.
-        ValueError: for no agents, and when an agent fails.
+        ValueError: for no agents, and when an agent fails. What was measured before is kept.
         OSError: when a file cannot be written.
     """
     if not agents:
         raise ValueError("a suite measures one agent or more, got none")
     results: list[list[Measured]] = []
     for suite in suites(players):
-        measured = [measure(suite, agent, HALF) for agent in agents]
+        playing = list(agents) if players else _playing(agents, suite.players, quiet)
+        if not playing:
+            continue
+        measured = [measure(suite, agent, HALF) for agent in playing]
         results.append(measured)
         if not quiet:
             print(table(measured))
@@ -65,8 +71,19 @@ def run(
             write_records(path, [record for each in measured for record in records(each, WORST)])
             if not quiet:
                 print(f"To look at the worst: carolus play {path}\n")
-    for file in filter(None, (json, out and out / RESULT_FILE)):
-        write_json(file, result(results))
+        for file in filter(None, (json, out and out / RESULT_FILE)):
+            write_json(file, result(results))
+    if not results:
+        raise ValueError(refusal(agents[0], Rules(suites(None)[0].players)))
+
+
+def _playing(agents: Sequence[Agent], players: int, quiet: bool) -> list[Agent]:
+    """Return the agents that play a number of players, and name the others."""
+    reasons = [refusal(agent, Rules(players)) for agent in agents]
+    for reason in filter(None, reasons):
+        if not quiet:
+            print(f"Left out of {players} players: {reason}")
+    return [agent for agent, reason in zip(agents, reasons, strict=True) if not reason]
 
 
 def suites(players: int | None) -> list[Suite]:
