@@ -1,23 +1,32 @@
-"""Strength of the shipped agents: matches on paired deals.
+"""Strength and speed of the shipped agents: matches on paired deals, and time a decision.
 
     python -m benchmarks.strength --save             # all matches that the results lack
     python -m benchmarks.strength --players 3 4 --save
 
 Finished games are stored in --folder, so the same command continues an interrupted run. A match is
-played again when the weights of its agents have changed.
+played again when the weights or the default options of its agents have changed. Then every agent
+plays some games against itself, and its processor time is divided by its decisions.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from benchmarks.machine import line
 from benchmarks.results import Row, load, markdown, measuring_parser, save
-from carolus_env import evaluation
+from carolus_env import bots, evaluation
+from carolus_env.bots import lockstep
 from carolus_env.bots.models import FOLDER
+from carolus_env.bots.registry import OPTIONS
+from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import console
 from carolus_env.evaluation.seating import deals_for, pairing
@@ -29,14 +38,20 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("ppo:2p", "mcts:sims=100"): 400,
         ("ppo:2p", "value:2p"): 400,
         ("value:2p", "planner"): 1000,
-        ("value:2p", "mcts:sims=100"): 1000,
-        ("search:2p,sims=100", "value:2p"): 200,
+        ("value:2p", "mcts:sims=100"): 400,
+        ("value:2p,follow=8", "planner"): 1000,
+        ("value:2p,follow=8", "mcts:sims=100"): 1000,
+        ("value:2p,follow=8", "value:2p"): 400,
+        ("search:2p,sims=100", "value:2p,follow=8"): 200,
     },
     3: {
         ("ppo:3p", "planner"): 600,
         ("ppo:3p", "mcts:sims=100"): 120,
         ("value:3p", "planner"): 1500,
-        ("value:3p", "mcts:sims=100"): 600,
+        ("value:3p", "mcts:sims=100"): 240,
+        ("value:3p,follow=8", "planner"): 1500,
+        ("value:3p,follow=8", "mcts:sims=100"): 600,
+        ("value:3p,follow=8", "value:3p"): 240,
         ("search:3p,sims=100", "mcts:sims=100"): 120,
     },
     4: {
@@ -44,19 +59,42 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("ppo:4p", "mcts:sims=100"): 120,
         ("value:4p", "planner"): 800,
         ("value:4p", "mcts:sims=100"): 240,
+        ("value:4p,follow=8", "planner"): 800,
+        ("value:4p,follow=8", "mcts:sims=100"): 240,
+        ("value:4p,follow=8", "value:4p"): 240,
         ("search:4p,sims=100", "mcts:sims=100"): 120,
     },
 }
-"""Games of each pairing, by number of players; rounded up to whole deals."""
+"""Games of each pairing, by number of players; rounded up to whole deals. Fewer where an agent
+takes milliseconds a decision."""
+AGENTS: Final = {
+    "planner": "an evaluation of its whole turn",
+    "ppo": "a policy over whole turns",
+    "value": "the value of positions after its turn",
+    "value:follow=8": "that value some sampled turns later",
+}
+"""The agents that are set beside `planner`, and what each plays by."""
+TIMED: Final = {"": 40, "sims=100": 4, "follow=8": 4}
+"""Games in which decisions are timed, by the end of a spec."""
 MODELS: Final = {"ppo": "ppo", "value": "value", "search": "value"}
 """The kind of model that a bot plays by."""
 
 
-def digest(players: int, pair: tuple[str, str]) -> str:
-    """Return a digest of the shipped weights that a pair plays by."""
-    kinds = {MODELS[bot] for spec in pair if (bot := spec.partition(":")[0]) in MODELS}
+def spec_of(agent: str, players: int) -> str:
+    """Return the spec of one of `AGENTS` for a number of players."""
+    name, _, options = agent.partition(":")
+    model = f"{players}p" if name in MODELS else ""
+    return ":".join(filter(None, (name, ",".join(filter(None, (model, options))))))
+
+
+def digest(players: int, specs: Sequence[str]) -> str:
+    """Return a digest of the shipped weights and the default options that agents play by."""
+    names = {spec.partition(":")[0] for spec in specs}
+    kinds = {MODELS[bot] for bot in names if bot in MODELS}
     hashes = [json.loads((FOLDER / f"{k}_{players}p.json").read_text())["sha256"] for k in kinds]
-    return "-".join(sorted(result[:12] for result in hashes))
+    defaults = "".join(repr(OPTIONS[bot]()) for bot in sorted(names))
+    hashes.append(hashlib.sha256(defaults.encode()).hexdigest())
+    return "-".join(result[:12] for result in sorted(hashes))
 
 
 def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Row:
@@ -80,17 +118,63 @@ def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Ro
     }
 
 
-def table(rows: list[Row]) -> str:
-    """Return the matches with their 95 % intervals."""
+def timed(players: int, spec: str) -> Row:
+    """Let an agent play against itself, and return its processor time a decision."""
+    agent, milliseconds = bots.make(spec), 0.0
+    for games in (1, TIMED[max((end for end in TIMED if spec.endswith(end)), key=len)]):
+        deals, decisions = Deals.of(SEED, np.arange(games)), 0
+        tables = np.zeros((games, players), np.int64)
+        start = lockstep.Games(deals.games(Rules(players)), tables, deals.streams())
+        before = time.process_time()
+        for step in lockstep.play(start, [agent]):
+            decisions += len(step.rows)
+        milliseconds = 1e3 * (time.process_time() - before) / decisions  # the first game compiles
+    return {
+        "players": players,
+        "agent": spec,
+        "ms": milliseconds,
+        "model": digest(players, [spec]),
+        "machine": line(),
+    }
+
+
+def summary(matches: list[Row], times: list[Row]) -> str:
+    """Return what each of `AGENTS` wins against `planner`, and its time a decision."""
+    won = {tuple(row["pair"]): row for row in matches}
+    spent = {(row["players"], row["agent"]): row["ms"] for row in times}
+    lines = []
+    for agent, about in AGENTS.items():
+        cells = [f"`{agent}`", about]
+        for players in MATCHES:
+            spec = spec_of(agent, players)
+            row = won.get((spec, "planner")) if spec != "planner" else None
+            interval = [f"{100 * end:.1f}" for end in row["ci95"]] if row else []
+            cells += [
+                f"{100 * row['win_rate']:.1f} % ({' - '.join(interval)})" if row else "-",
+                f"{spent[players, spec]:.2f} ms",
+            ]
+        lines.append(cells)
+    head = ["agent", "plays by"]
+    for players in MATCHES:
+        against = "" if "a decision" in head else "against `planner`: "
+        head += [f"{against}{players} players", "a decision"]
+    return markdown(head, lines, times)
+
+
+def table(rows: list[Row], times: list[Row]) -> str:
+    """Return the matches with their 95 % intervals, and the agents' time a decision."""
+    spent = {(row["players"], row["agent"]): f"{row['ms']:.2f} ms" for row in times}
     lines = [
         [
             *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", str(row["players"])),
             *(f"{row['games']:,}", f"{100 * row['win_rate']:.1f} %"),
             f"{100 * row['ci95'][0]:.1f} - {100 * row['ci95'][1]:.1f}",
+            *(spent[row["players"], spec] for spec in row["pair"]),
         ]
         for row in rows
     ]
-    return markdown(["agent", "against", "players", "games", "win rate", "95 % interval"], lines)
+    head = ["agent", "against", "players", "games", "win rate", "95 % interval"]
+    return markdown([*head, "a decision of the agent", "of the other"], lines)
 
 
 def main() -> int:
@@ -112,9 +196,18 @@ def main() -> int:
                 rows.append(row)
                 if options.save:
                     save("strength", [*rows, *(r for r in known.values() if r not in rows)])
-    print(table(rows))
+    measured = {(row["players"], row["agent"]): row for row in load("times")}
+    times = []
+    for players, matches in MATCHES.items():
+        for spec in dict.fromkeys(spec for pair in matches for spec in pair):
+            row = measured.get((players, spec))
+            stale = row is None or row["model"] != digest(players, [spec])
+            times.append(timed(players, spec) if row is None or stale else row)
+    print(table(rows, times))
+    print(summary(rows, times))
     if options.save:
         save("strength", rows)
+        save("times", times)
     return 0
 
 

@@ -49,7 +49,6 @@ RUNGS = {
     "random": "12d5ea758ad61078",
     "greedy": "8dc5630234fdd59c",
     "planner": "e796345d88e4fde8",
-    "mcts:sims=100": "5f08148be9253f2f",
 }
 
 
@@ -60,14 +59,14 @@ def test_the_rungs_play_as_they_did(spec, wanted):
     for players in (2, 3, 4):
         states = middle_games(Rules(players), 12)
         turns = states[(states["phase"] != PLACE) | (states["placements_left"] >= 3)]
-        chosen = turns[:: 3 if spec != "mcts:sims=100" else 9].copy()
+        chosen = turns[::3].copy()
         result.append(bots.make(spec).act(chosen, new_streams(1, len(chosen))))
     numbers = np.asarray(np.concatenate(result), "<i8")
     assert hashlib.sha256(numbers.tobytes()).hexdigest()[:16] == wanted
 
 
 @every_number
-def test_the_ladder_leads_from_random_to_search_without_holes(players):
+def test_the_ladder_leads_from_random_to_value_without_holes(players):
     rungs = ladder.rungs(players)
     assert [rung.spec for rung in rungs] == list(command.RUNGS[players])
     for rung in rungs:
@@ -75,7 +74,7 @@ def test_the_ladder_leads_from_random_to_search_without_holes(players):
         assert rung.low <= rung.elo <= rung.high
     elos = np.array([rung.elo for rung in rungs])
     assert (np.diff(elos) >= 0).all() and np.diff(elos).max() <= 250
-    assert max(rung.gap[2] - rung.gap[1] for rung in rungs[1:]) <= 65
+    assert max(rung.gap[2] - rung.gap[1] for rung in rungs[1:]) <= 70
     [anchor] = [rung for rung in rungs if rung.spec == ladder.ANCHOR]
     assert (anchor.low, anchor.elo, anchor.high) == (0, 0, 0)
 
@@ -101,8 +100,7 @@ def test_the_hash_is_that_of_the_rungs_and_other_rungs_are_refused(tmp_path):
 def test_the_nearest_rungs_come_first_and_win_rates_are_logistic_in_the_difference():
     rungs = ladder.rungs(2)
     top = rungs[-1]
-    assert ladder.nearest(2, top.elo, searchers=True) == [top]
-    assert not any(rung.searches for rung in ladder.nearest(2, top.elo, 99))
+    assert ladder.nearest(2, top.elo) == [top]
     third = rungs[3]
     result = ladder.nearest(2, third.elo + 1, 3)
     assert result[0] == third

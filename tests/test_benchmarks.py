@@ -1,8 +1,12 @@
 """The benchmarks: their results are of what ships, and their tables write numbers shortly."""
 
+import re
+
 import pytest
 
 from benchmarks import results, strength, throughput
+from carolus_env.bots import GreedyOptions
+from carolus_env.evaluation import ladder
 
 
 def test_rows_replace_those_of_the_same_case_and_numbers_have_three_digits_at_most(
@@ -34,3 +38,25 @@ def test_matches_are_those_of_the_shipped_models(players: int) -> None:
     assert [tuple(row["pair"]) for row in rows] == list(strength.MATCHES[players])
     for row in rows:
         assert row["model"] == strength.digest(players, tuple(row["pair"])), row["pair"]
+    times = [row for row in results.load("times") if row["players"] == players]
+    agents = {spec for pair in strength.MATCHES[players] for spec in pair}
+    assert {row["agent"] for row in times} == agents and len(times) == len(agents)
+    for row in times:
+        assert row["model"] == strength.digest(players, [row["agent"]]), row["agent"]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_rungs_of_the_ladder_are_quick(players: int) -> None:
+    times = {row["agent"]: row["ms"] for row in results.load("times") if row["players"] == players}
+    most = 0.5 if players == 2 else 1.0
+    for rung in ladder.rungs(players):
+        agent = re.sub(r"[:,]errors=[\d.]+", "", rung.spec)
+        assert agent in ("random", "greedy") or times[agent] <= most, rung.spec
+
+
+def test_decisions_are_timed_and_the_defaults_belong_to_the_digest(monkeypatch) -> None:
+    row = strength.timed(2, "greedy")
+    assert (row["players"], row["agent"]) == (2, "greedy") and row["ms"] > 0
+    before = strength.digest(2, ["greedy"])
+    monkeypatch.setitem(strength.OPTIONS, "greedy", lambda: GreedyOptions(errors=0.5))
+    assert strength.digest(2, ["greedy"]) != before

@@ -94,7 +94,7 @@ def test_at_temperature_one_choices_are_drawn_from_the_policy():
 def test_looking_ahead_the_value_found_there_decides_on_discs(players):
     model, states = policy_model(players), good_positions(players)
     states = states[states["phase"] == DISC]
-    options = ValueOptions(candidates=COMPARED[TEAMS[players]], plans="stop", follow=0)
+    options = ValueOptions(candidates=COMPARED[TEAMS[players]], plans="stop")
     value = ValueBot(model, options)
     best = value.act(states, new_streams(1, len(states)))
     looks = (PpoBot(model, PpoOptions(discs=look)) for look in ("turn", "now"))

@@ -83,7 +83,7 @@ def test_who_may_be_stopped_decides_the_same(spec):
 def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped():
     games = engine.new_games(Rules(2), 21, seed=3)
     seating = np.zeros((21, 2), np.int64)
-    for spec in ("planner", "value:follow=0,discs=now"):
+    for spec in ("planner", "value:discs=now"):
         agent = bots.make(spec)
         assert isinstance(agent, bots.CompiledAgent)
         ends = []

@@ -133,7 +133,7 @@ STOPPABLE = (
 
 @pytest.mark.parametrize("text", STOPPABLE)
 def test_with_three_teams_a_turn_that_stops_the_next_player_is_found(text):
-    game, bot = from_text(text), ValueBot()
+    game, bot = from_text(text), ValueBot(options=ValueOptions(follow=8))
     seat = int(game["player"][0])
     while game["player"][0] == seat and game["phase"][0] != OVER:
         engine.step(game, bot.act(game, new_streams(1, 1)))

@@ -21,7 +21,7 @@ from carolus_env.evaluation.suite.measure import measure
 
 NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""
-LADDER: Final = "1a4708821c88"
+LADDER: Final = "db6064c51e65"
 """Hash of the ladder (`ladder.digest`)."""
 SUITES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}
 """Hash of the suite, by number of players."""
@@ -65,7 +65,7 @@ def suite(players: int) -> Suite:
 def opponents(agent: Agent, players: int) -> tuple[str, ...]:
     """Return the rungs that an agent meets, the weakest first, after a few games that place it."""
     elo = ladder.guess(agent, Rules(players), GUESS_GAMES, GUESS_SEED)
-    met = ladder.nearest(players, elo, RUNGS, searchers=True)
+    met = ladder.nearest(players, elo, RUNGS)
     return tuple(rung.spec for rung in sorted(met, key=lambda rung: rung.elo))
 
 

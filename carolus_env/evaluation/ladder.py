@@ -34,8 +34,6 @@ FILE: Final = Path(__file__).with_name("ladder.json")
 ANCHOR: Final = "planner"
 """The rung whose rating is 0."""
 
-_SEARCHERS: Final = ("mcts", "search")
-
 
 @dataclass(frozen=True)
 class Rung:
@@ -51,11 +49,6 @@ class Rung:
     """Elo points above the rung below, and the two ends of their 95 % interval."""
     wins: Sequence[float]
     """Win rates against the rung below, and against the one below that."""
-
-    @property
-    def searches(self) -> bool:
-        """True if the agent searches (``mcts``, ``search``), at milliseconds per decision."""
-        return self.spec.partition(":")[0] in _SEARCHERS
 
 
 @cache
@@ -80,17 +73,15 @@ def digest(players: Mapping[str, Any] | None = None) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def nearest(players: int, elo: float, count: int = 1, *, searchers: bool = False) -> list[Rung]:
+def nearest(players: int, elo: float, count: int = 1) -> list[Rung]:
     """Return the rungs whose ratings are nearest to ``elo``, the nearest first.
 
     Args:
         players: 2, 3 or 4.
         elo: a rating.
         count: maximum number of rungs.
-        searchers: True: include agents that search.
     """
-    fitting = [rung for rung in rungs(players) if searchers or not rung.searches]
-    return sorted(fitting, key=lambda rung: abs(rung.elo - elo))[:count]
+    return sorted(rungs(players), key=lambda rung: abs(rung.elo - elo))[:count]
 
 
 def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
@@ -99,10 +90,10 @@ def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
     Args:
         agent: the agent to rate.
         rules: rules of all games.
-        games: games against each rung that a bisection comes to; none of them searches.
+        games: games against each rung that a bisection comes to.
         seed: seed of the first deal.
     """
-    known = [rung for rung in rungs(rules.players) if not rung.searches]
+    known = rungs(rules.players)
     below, above = -1, len(known)  # rungs that it beats and loses to
     while above - below > 1:
         middle = (below + above) // 2

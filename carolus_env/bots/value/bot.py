@@ -54,9 +54,9 @@ class ValueOptions(BotOptions):
     )
     discs: str = discs_option()
     follow: int = option(
-        8,
+        0,
         "choices, the best ones, that are followed through samples of the dice and of the turns "
-        "to come; 0: none",
+        "to come; 0: none; 8: stronger, in over ten times the time",
         among=(0, MOST),
     )
     samples: int = option(
