@@ -30,6 +30,7 @@ from carolus_env.commands import choice
 from carolus_env.records import write_records
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,6 @@ python evaluate.py my_bot.py:MyBot planner --games 200 --records games.jsonl.gz
 python evaluate.py my_bot.py:MyBot planner --out runs/cup --workers 2 --until 50
 python evaluate.py my_bot.py:New my_bot.py:Old --sprt 0,20
 python evaluate.py my_bot.py:TwoSteps my_bot.py:OneStep greedy planner --games 200 --seed 7
-python evaluate.py my_torch.py:Mine planner:errors=0.5 random --games 200
 python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
 python evaluate.py value:runs/three/best planner --players 3
         """,
@@ -85,11 +85,12 @@ python evaluate.py value:runs/three/best planner --players 3
         GAMES,
         first="python evaluate.py my_bot.py:MyBot planner --out runs/cup --until 50",
     ),
-    Rows(  # the engine_bot that the page compiles, and a tree search
+    Rows(  # a bot in C, a tree search, and one with PyTorch
         "run",
         """
 carolus evaluate exe:./engine_bot random --workers 2
 python evaluate.py mcts:sims=100 planner greedy random --players 2 --games 200
+python evaluate.py my_torch.py:Mine planner:errors=0.5 random --games 200
         """,
         GAMES,
         slow=True,
@@ -176,7 +177,7 @@ carolus warmup vector planner value:3p --workers 4
         """
 python -m carolus_env.evaluation.rollouts position.txt --games 3000 --threads 2
 python -m carolus_env.evaluation.rollouts position.txt --base planner --games 5000 --threads 2
-python -m carolus_env.evaluation.rollouts position.txt --move "r>court, E+2" --move "b>court, E+1"
+python -m carolus_env.evaluation.rollouts position.txt --move "r>court, E+2" --move "b>8, E+1"
         """,
         "--games 2",
     ),
@@ -380,7 +381,7 @@ def test_named_commands_name_rules_and_extras_that_exist():
                            capture_output=True)  # fmt: skip
         elif command.startswith("pip ") and "minari" not in command:
             named = ",".join(re.findall(r"\[(.*?)\]", command)).split(",")
-            assert set(named) <= {"", *extras}, command
+            assert set(named) <= {"", *project["optional-dependencies"]}, command
     text = " ".join(page.read_text() for page in ROOT.glob("docs/*.md"))
     assert set(re.findall(r"`carolus ([a-z]+)`", text)) <= set(choice.COMMANDS)
     assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(
@@ -498,7 +499,6 @@ RUN = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.parametrize("command", RUN)
 def test_a_command_runs(command, clone, monkeypatch, capsys):
     small(monkeypatch)
@@ -513,7 +513,7 @@ def test_a_command_runs(command, clone, monkeypatch, capsys):
         shutil.copy("examples/clone_torch.py", clone)
         choice.main(["dataset", "greedy", "--games", "12", "--workers", "1", "--out", "data"])
     if "my_torch" in command or "mine.py" in command:
-        write_agents(clone)
+        write_agents(clone, command)
     if rows.first and rows.first != command:
         assert execute(shlex.split(f"{rows.first} {rows.more}"), monkeypatch) == 0
     if "[" in command:
@@ -530,7 +530,7 @@ def test_a_command_runs(command, clone, monkeypatch, capsys):
     assert code == 0, f"{shlex.join(words)}\n{output.out}{output.err}"
 
 
-def write_agents(folder):
+def write_agents(folder, command):
     """Write the agents that the pages for other libraries and for a loop of your own have."""
     for page, name, mark in (
         ("integrations", "mine.py", "TurnAgent"),
@@ -539,6 +539,8 @@ def write_agents(folder):
         text = (ROOT / "docs" / f"{page}.md").read_text()
         [code] = [c for c in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if mark in c]
         (folder / name).write_text(code)
+    if "torch" not in command:
+        return
     torch = pytest.importorskip("torch")
     torch.save(torch.nn.Linear(225, 95).state_dict(), folder / "mine.pt")
 
