@@ -1,6 +1,6 @@
 """AgileRL: PPO over whole turns, with masks, against a bot. Needs agilerl and tyro.
 
-    python agilerl_ppo.py                                    # learns for about two minutes
+    python agilerl_ppo.py                                    # learns for one to three minutes
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
@@ -107,7 +107,7 @@ def make_agent(env: VectorEnv) -> PPO:
     )
 
 
-def train(args: Args) -> nn.Module:
+def train(args: Args) -> Rows:
     """Play and learn, with a line of progress for each update."""
     env = make_env(args.players, args.opponents, args.envs)
     env.reset(seed=args.seed)  # later resets go on from this seed
@@ -123,7 +123,7 @@ def train(args: Args) -> nn.Module:
             f"{update * batch:>9,} steps  payoff {np.mean(payoffs):+.2f} in {len(payoffs)} games",
             flush=True,
         )
-    result: nn.Module = agent.actor.encoder.module
+    result: Rows = agent.actor.encoder.module
     return result
 
 

@@ -2,7 +2,7 @@
 
     python examples/ppo_torch.py
     python examples/ppo_torch.py --players 4 --opponents random --save weights.safetensors
-    python examples/ppo_torch.py --turns --opponents planner
+    python examples/ppo_torch.py --turns
 
 The learner plays `envs` games side by side, against one bot in all other seats, and learns from its
 own decisions. Four things are specific to the game; the rest is PPO (arXiv:1707.06347):
@@ -58,8 +58,9 @@ class Args:
 
     players: Literal[2, 3, 4] = 2
     """2, 3 or 4 (two teams of two)."""
-    opponents: str = "greedy"
-    """The agent in all other seats: random, greedy, planner (slow), ..."""
+    opponents: str | None = None
+    """The agent in all other seats: random, greedy, planner (slow), ... By default one that beats
+    an untrained network: greedy, with --turns planner:errors=0.1."""
     turns: bool = False
     """Whole turns as actions, instead of single decisions."""
     steps: int = 1_000_000
@@ -93,7 +94,7 @@ class Args:
     """Units in each of the two hidden layers."""
 
     eval_games: int = 1000
-    """Games of the evaluation at the end."""
+    """Games of each evaluation, before training and at the end."""
     save: Path | None = None
     """File for the weights, as safetensors."""
 
@@ -166,13 +167,18 @@ def advantages(
     return result
 
 
+def opponents_of(args: Args) -> str:
+    """Name the agent in all other seats."""
+    return args.opponents or ("planner:errors=0.1" if args.turns else "greedy")
+
+
 def make(args: Args, games: int) -> VectorEnv:
     """Make the environment; the learner's seat changes from game to game."""
     return gymnasium.make_vec(
         "CarolusMagnusTurns-v0" if args.turns else "CarolusMagnus-v0",
         num_envs=games,
         players=args.players,
-        opponents=args.opponents,
+        opponents=opponents_of(args),
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
 
@@ -251,11 +257,12 @@ def learn(
 
 
 @torch.no_grad()
-def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.float64]:
-    """Measure win shares with the likeliest action: the first game of each row of ``envs``.
+def evaluate(when: str, network: nn.Module, args: Args) -> None:
+    """Print the win rate with the likeliest action, over the first game of each row.
 
     With fewer rows than games the first games to end would be the short ones.
     """
+    envs = make(args, args.eval_games)
     obs, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 1)))
     shares = np.full(envs.num_envs, np.nan)
     while np.isnan(shares).any():
@@ -264,7 +271,12 @@ def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.
         first = (terminated | truncated) & np.isnan(shares)
         shares[first] = win_shares(payoffs[first], args.players)
         obs, masks = as_tensors(next_obs, infos)
-    return shares
+    low, high = mean_interval(shares)
+    print(
+        f"{when} training: win rate {shares.mean():.1%} (95 %: {low:.1%} to {high:.1%}) against "
+        f"{opponents_of(args)}, {args.eval_games:,} games of {args.players} players",
+        flush=True,
+    )
 
 
 def main(args: Args) -> None:
@@ -275,15 +287,11 @@ def main(args: Args) -> None:
         check_writable(args.save)
     envs = make(args, args.envs)
     network = Network(envs, args.hidden)
+    evaluate("before", network, args)
     train(args, envs, network)
     if args.save:
         write_file(args.save, save(network.state_dict()))
-    shares = evaluate(network, args, make(args, args.eval_games))
-    low, high = mean_interval(shares)
-    print(
-        f"evaluation: win rate {shares.mean():.1%} (95 %: {low:.1%} to {high:.1%}) "
-        f"against {args.opponents}, {args.eval_games:,} games of {args.players} players"
-    )
+    evaluate("after", network, args)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """skrl: PPO over whole turns, with masks, against a bot. Needs skrl and tyro.
 
-    python skrl_ppo.py                                       # learns for about two minutes
+    python skrl_ppo.py                                       # learns for one to three minutes
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of

@@ -1,6 +1,6 @@
 """Tianshou: double DQN over whole turns, with masks, against a bot. Needs tianshou and tyro.
 
-    python tianshou_dqn.py                                   # learns for about two minutes
+    python tianshou_dqn.py                                   # learns for one to three minutes
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of

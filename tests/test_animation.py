@@ -157,6 +157,19 @@ def test_a_saved_animation_is_the_film_or_the_page(tmp_path):
         assert reported[-1] == (11, 11)
 
 
+def test_an_animation_names_the_agents_that_its_record_names():
+    record, _, _ = played(2, decisions=4)
+    for more, options, names in (
+        ({}, {}, ["player 0", "player 1"]),
+        ({"agents": ["greedy", "value:a"]}, {}, ["greedy", "value:a"]),
+        ({"agents": ["greedy", "value:a"], "names": ["Ann", "Bob"]}, {}, ["Ann", "Bob"]),
+        ({"names": ["Ann", "Bob"]}, {"names": ["Eve", "Joe"]}, ["Eve", "Joe"]),
+    ):
+        svg = animation.animation_svg({**record, **more}, **options)
+        assert all(f">{name}</text>" in svg for name in names)
+        assert animation.animation_page({**record, **more}, **options).count(svg) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "options", "error"),
     [

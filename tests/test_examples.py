@@ -29,9 +29,12 @@ def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
         [*command, "--save", weights], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    *progress, last = done.stdout.splitlines()
+    first, *progress, last = done.stdout.splitlines()
+    opponents = "planner:errors=0.1" if turns else "greedy"
+    for when, line in (("before", first), ("after", last)):
+        assert line.startswith(f"{when} training: win rate ")
+        assert line.endswith(f"against {opponents}, 12 games of 3 players")
     assert [line.split()[0] for line in progress] == ["256", "512"]
-    assert "evaluation: win rate" in last and "against greedy, 12 games of 3 players" in last
     assert safetensors.load_file(weights)["policy.4.bias"].shape == (outputs,)
 
 

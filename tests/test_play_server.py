@@ -17,10 +17,10 @@ from page import Page, Slow, finished, serving
 from carolus_env import bots
 from carolus_env.play import api, library, server
 from carolus_env.play.api import Api
-from carolus_env.play.library import GameFile, names_of, was_lost
+from carolus_env.play.library import GameFile, was_lost
 from carolus_env.play.roster import LEVELS, Roster, RosterError
 from carolus_env.play.work import RequestError
-from carolus_env.records import RecordError, record_line, write_records
+from carolus_env.records import RecordError, names_of, record_line, write_records
 from carolus_env.replay import replay
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}

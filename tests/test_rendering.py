@@ -190,12 +190,19 @@ def test_a_game_an_environment_and_a_state_show_their_board(monkeypatch):
         return board_svg(state, layout="wide", width=raster.WIDTH, **options)
 
     game = ce.Game(Rules(players=3), seed=1)
-    for shown in (game, show(game.states[0]), show(game.states)):
+    for shown in (game, show(game), show(game.states[0]), show(game.states)):
         assert shown._repr_svg_() == board(game.states[0])
+    assert show(game, legal=True).svg == board(game.states[0], legal=True)
     for env in (carolus_magnus_v0.env(players=3), carolus_magnus_v0.raw_env(players=3)):
         assert env._repr_svg_() is None  # nothing before the first game
         last = play(env, 6)
         assert env._repr_svg_() == board(env.games[0], last=last)
+        assert show(env).svg == env._repr_svg_()
+    for env in (gymnasium.make("CarolusMagnus-v0"), carolus_magnus_v0.parallel_env()):
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            show(env)
+        env.reset(seed=1)
+        assert show(env, last=None).svg == board(env.unwrapped.games[0])
 
 
 @pytest.mark.parametrize(("n", "shown"), [(2, 2), (8, 8), (1300, 8)])
@@ -203,7 +210,9 @@ def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n
     batch = ce.GameBatch(Rules(players=2), n, seed=1)
     batch.rollout(30)
     svg = batch._repr_svg_()
-    assert show(batch.states)._repr_svg_() == svg
+    envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=n)
+    assert show(batch.states)._repr_svg_() == show(batch).svg == svg
+    assert show(envs).svg == show(envs.games.states).svg
     boards = [e for e in ElementTree.fromstring(svg).iter() if e.tag.endswith("}svg")][1:]
     assert len(boards) == shown
     for board, state in zip(boards, batch.states, strict=False):

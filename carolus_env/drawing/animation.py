@@ -21,7 +21,7 @@ import numpy as np
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.raster import WIDE, board_picture, extra
 from carolus_env.drawing.style import BACKGROUNDS
-from carolus_env.records import Record, positions
+from carolus_env.records import Record, names_of, positions
 from carolus_env.system.files import check_writable, write_file
 
 SECONDS_PER_MOVE: Final = 1.0
@@ -83,7 +83,8 @@ def save_animation(
             page with buttons to step through the game.
         seconds_per_move: duration of a frame; the end is shown four times as long.
         progress: a function to call after each frame.
-        options: those of `board_svg` except ``last``; wide and 800 pixels across by default.
+        options: those of `board_svg` except ``last``; wide and 800 pixels across by default, with
+            the record's ``names``, or else its ``agents``, as names.
 
     Raises:
         RecordError: see `frames_of`.
@@ -117,8 +118,10 @@ def animation_gif(
     frames = frames_of(record)
     image = extra("PIL.Image")
 
+    options = {**WIDE, "names": names_of(record), **options}
+
     def picture(frame: Frame) -> Any:
-        return board_picture(frame.state, last=frame.last, **{**WIDE, **options})
+        return board_picture(frame.state, last=frame.last, **options)
 
     spread = np.linspace(0, len(frames) - 1, _SAMPLES).astype(int)
     colours = _gif_colours([picture(frames[i]) for i in np.unique(spread)])
@@ -175,13 +178,14 @@ def animation_svg(
         record: a game record.
         seconds_per_move: duration of a frame; the end is shown four times as long.
         progress: a function to call after each frame.
-        options: those of `board_svg` except ``last``.
+        options: see `save_animation`.
 
     Raises:
         RecordError: see `frames_of`.
         ValueError: for an impossible option.
     """
-    return _film(frames_of(record), seconds_per_move, progress, options)
+    frames = frames_of(record)
+    return _film(frames, seconds_per_move, progress, {"names": names_of(record), **options})
 
 
 def animation_page(
@@ -196,7 +200,7 @@ def animation_page(
     The page is one file without links. Where scripts may not run, the animation plays by itself.
     """
     frames = frames_of(record)
-    film = _film(frames, seconds_per_move, progress, options)
+    film = _film(frames, seconds_per_move, progress, {"names": names_of(record), **options})
     theme = options.get("theme", "auto")
     return _PAGE.format(
         film=film,

@@ -99,31 +99,45 @@ class Film:
 
 
 @overload
-def show(what: np.void | States, **options: Any) -> Picture: ...
-@overload
 def show(what: Record, **options: Any) -> Film: ...
-def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
-    """Display one game, several games, or a game record in a notebook.
+@overload
+def show(what: Any, **options: Any) -> Picture: ...
+def show(what: Any, **options: Any) -> Picture | Film:
+    """Display a game, an environment, several games, or a game record in a notebook.
 
     Args:
-        what: a game (``states[i]``), games (``states``, of which the first eight are drawn), or a
-            game record (`carolus_env.records.record`).
+        what: a `Game`, a `GameBatch` or an environment; a state (``states[i]``); states, of which
+            the first eight are drawn; or a game record (`carolus_env.records.record`).
         options: those of `board_svg`, for a record also ``seconds_per_move``. By default, one
             board and a record are wide and 800 pixels across.
 
     Raises:
         TypeError: for anything else.
         ValueError: for an impossible option, or for a record that is invalid (`RecordError`).
+        ResetNeeded: for an environment before its first `reset`.
     """
     if isinstance(what, dict):
         return Film(what, **options)
-    if not isinstance(what, np.void | np.ndarray) or what.dtype != STATE:
-        raise TypeError(f"what to show must be states, a state or a game record, got {type(what)}")
-    if isinstance(what, np.ndarray) and what.shape != (1,):
-        svg = boards_svg(what, **options)
+    inner = getattr(what, "unwrapped", what)
+    if hasattr(inner, "last_decision"):
+        options = {"last": inner.last_decision(), **options}
+    states = _states_of(inner)
+    if states is None:
+        raise TypeError(
+            f"what to show must be a game, an environment, states or a record, got {type(what)}"
+        )
+    if isinstance(states, np.ndarray) and states.shape != (1,):
+        svg = boards_svg(states, **options)
     else:
-        svg = state_svg(what if isinstance(what, np.void) else what[0], **options)
+        svg = state_svg(states if isinstance(states, np.void) else states[0], **options)
     return Picture(svg, options.get("theme", "auto"))
+
+
+def _states_of(what: Any) -> np.void | States | None:
+    """Return the states of what holds some: in ``states`` games do, in ``games`` environments."""
+    what = getattr(what, "games", what)
+    what = getattr(what, "states", what)
+    return what if isinstance(what, np.void | np.ndarray) and what.dtype == STATE else None
 
 
 def state_svg(state: np.void, **options: Any) -> str:

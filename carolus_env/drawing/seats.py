@@ -34,9 +34,9 @@ def panel(scene: Scene, seat: int) -> Iterator[str]:
     yield f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>'
     yield pieces.castle(34, _NAME, 18, team)
     yield pieces.text(62, _NAME, label, size, "left f-ink bold")
-    yield pieces.text(16, _CAPTION, "discs", 13, "left f-soft")
-    yield pieces.text(PANEL_WIDTH - 16, _CAPTION, "reserve", 13, "right f-soft")
-    yield pieces.text(PANEL_WIDTH / 2, _COURT, "court", 13, "f-soft")
+    yield pieces.text(16, _CAPTION, "discs", 16, "left f-soft")
+    yield pieces.text(PANEL_WIDTH - 16, _CAPTION, "reserve", 16, "right f-soft")
+    yield pieces.text(PANEL_WIDTH / 2, _COURT, "court", 16, "f-soft")
     yield from _castles(scene, team)
     for disc in range(1, DISCS + 1):
         yield from _disc(scene, seat, disc)

@@ -350,10 +350,13 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return None
 
     def _frame(self) -> npt.NDArray[np.uint8]:
-        return board_pixels(self._game.states[0], last=self._last_decision(), **WIDE)
+        return board_pixels(self._game.states[0], last=self.last_decision(), **WIDE)
 
-    def _last_decision(self) -> tuple[np.void, int] | None:
-        """Return the last action and the state before it, by replay: `step` keeps no copies."""
+    def last_decision(self) -> tuple[np.void, int] | None:
+        """Return the state before the last action, and that action; None before the first one.
+
+        By replay, since `step` keeps no copies.
+        """
         if not self._actions:
             return None
         *earlier, action = self._actions
@@ -366,7 +369,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """Return the board, for a notebook; None before the first `reset`."""
         if isinstance(self._game, _NotStarted):
             return None
-        return state_svg(self._game.states[0], last=self._last_decision())
+        return state_svg(self._game.states[0], last=self.last_decision())
 
     def close(self) -> None:
         """Close the window, if there is one."""

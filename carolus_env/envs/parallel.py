@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+from carolus_env.engine.state import States
 from carolus_env.envs.aec import raw_env
 from carolus_env.system.arguments import instance
 
@@ -88,6 +89,11 @@ class CarolusParallelEnv(ParallelEnv):
         if env.terminations[mover] or env.truncations[mover]:
             self.agents = []
         return result
+
+    @property
+    def games(self) -> States:
+        """See `raw_env.games`."""
+        return self.aec_env.games
 
     def render(self) -> Any:
         """See `raw_env.render`."""

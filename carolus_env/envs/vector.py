@@ -16,6 +16,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from carolus_env import engine
 from carolus_env.drawing.raster import WIDE, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
@@ -210,7 +211,7 @@ class LearnerVectorEnv(VectorEnv):
             ResetNeeded: before the first `reset`.
         """
         if not self._started:
-            raise gymnasium.error.ResetNeeded("call reset before action_masks")
+            raise gymnasium.error.ResetNeeded("call reset first: no game has started")
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
@@ -350,6 +351,12 @@ class LearnerEnv(gymnasium.Env):
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Return the legal actions, ``(actions,)`` int8."""
         return self._vector.action_masks()[0].copy()
+
+    @property
+    def games(self) -> States:
+        """A copy of the game as a batch of one record, for the functions of the engine."""
+        self.action_masks()  # refused before the first `reset`
+        return engine.copy(self._vector.games.states)
 
     def _info(self) -> dict[str, Any]:
         """Return the mask and the games' own infos."""

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 import torch
+from gymnasium.vector import AutoresetMode
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -29,7 +31,7 @@ class TurnArgs:
     players: Literal[2, 3, 4] = 2
     """2, 3 or 4 (two teams of two)."""
     opponents: str = "planner:errors=0.1"
-    """The agent in all other seats."""
+    """The agent in all other seats; an untrained network beats `greedy`, and loses to this one."""
     steps: int = 200_000
     """Discs, crowns and turns to learn from."""
     envs: int = 256
@@ -96,8 +98,8 @@ class ScorerAgent(TurnAgent):
         return chosen
 
 
-def run(train: Callable[[Args], nn.Module], kind: type[Args], agent: type[ScorerAgent]) -> None:
-    """Train by the options of the command line, and save the weights.
+def run(train: Callable[[Args], Scorer], kind: type[Args], agent: type[ScorerAgent]) -> None:
+    """Train by the options of the command line, save the weights, and score before and after.
 
     Args:
         train: a function that returns a `Scorer`.
@@ -109,5 +111,30 @@ def run(train: Callable[[Args], nn.Module], kind: type[Args], agent: type[Scorer
     args = tyro.cli(kind)
     torch.set_num_threads(1)  # small networks gain nothing from more
     torch.manual_seed(args.seed)
-    save_file(train(args).state_dict(), agent.path)
+    print(score_line("before training", Scorer(length(args.players), 1), args), flush=True)
+    torch.manual_seed(args.seed)
+    trained = train(args)
+    save_file(trained.state_dict(), agent.path)
+    print(score_line("after training", trained, args))
     print(f"saved: {agent.path}")
+
+
+@torch.no_grad()
+def score_line(when: str, network: Scorer, args: TurnArgs, games: int = 200) -> str:
+    """Play games with the best candidate of a `Scorer`; return a line with its mean payoff."""
+    envs = gymnasium.make_vec(
+        "carolus_env:CarolusMagnusTurns-v0",
+        num_envs=games,
+        players=args.players,
+        opponents=args.opponents,
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    rows, infos = envs.reset(seed=args.seed + 1_000_000)  # other games than those of training
+    payoffs = np.full(games, np.nan)  # of the first game of each environment
+    while np.isnan(payoffs).any():
+        scores = network.layers(torch.from_numpy(rows))[..., 0].numpy()
+        actions = np.where(infos["action_mask"] == 1, scores, -np.inf).argmax(axis=1)
+        rows, rewards, terminated, truncated, infos = envs.step(actions)
+        ended = (terminated | truncated) & np.isnan(payoffs)
+        payoffs[ended] = rewards[ended]
+    return f"{when}: payoff {payoffs.mean():+.2f} in {games} games against {args.opponents}"

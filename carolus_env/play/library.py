@@ -14,11 +14,13 @@ import numpy as np
 from carolus_env.engine.rules import OVER, Rules
 from carolus_env.engine.state import States
 from carolus_env.notation.words import team_names
-from carolus_env.play.session import LONGEST_NAME, positions_of
+from carolus_env.play.session import positions_of
 from carolus_env.play.words import log_line, outcome
 from carolus_env.records import (
     Record,
     RecordError,
+    names_of,
+    printable,
     record_line,
     scan_file,
     scan_records,
@@ -179,16 +181,6 @@ def was_lost(record: Record, agent: str) -> bool:
     return all(result["returns"][seat] < 0 for seat in seats)
 
 
-def names_of(record: Record) -> tuple[str, ...]:
-    """Return a printable name for each seat: from the record, else ``player 0`` and so on."""
-    players = Rules.from_dict(record["rules"]).players
-    for key in ("names", "agents"):
-        value: Any = record.get(key)
-        if _texts(value, players):
-            return tuple(_printable(name) or f"player {seat}" for seat, name in enumerate(value))
-    return tuple(f"player {seat}" for seat in range(players))
-
-
 def agents_of(record: Record) -> tuple[str | None, ...]:
     """Return the spec of each seat's agent, from the record; None: a person, or unknown."""
     players = Rules.from_dict(record["rules"]).players
@@ -196,19 +188,6 @@ def agents_of(record: Record) -> tuple[str | None, ...]:
     if not isinstance(value, list) or len(value) != players:
         return (None,) * players
     return tuple(spec if isinstance(spec, str) else None for spec in value)
-
-
-def _texts(value: Any, players: int) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == players
-        and all(isinstance(name, str) for name in value)
-    )
-
-
-def _printable(name: str) -> str:
-    letters = [letter if letter.isprintable() else "?" for letter in name[:LONGEST_NAME]]
-    return "".join(letters).strip()
 
 
 def _summary(line: int, record: Record) -> Summary:
@@ -221,6 +200,6 @@ def _summary(line: int, record: Record) -> Summary:
         names,
         len(names),
         result and result["rounds"],
-        result and _printable(result["reason"]),
+        result and printable(result["reason"]),
         tuple(result["winners"]) if result else (),
     )

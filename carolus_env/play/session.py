@@ -30,15 +30,20 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
 from carolus_env.play.words import EmperorStep, LogLine, emperor_steps, log_line, outcome
-from carolus_env.records import Record, RecordError, make_record, result_of, start_of
+from carolus_env.records import (
+    LONGEST_NAME,
+    Record,
+    RecordError,
+    make_record,
+    result_of,
+    start_of,
+)
 from carolus_env.records.events import play_event
 from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
 """JSON readers keep whole numbers exact up to here."""
-LONGEST_NAME: Final = 40
-"""Maximum length of a seat's name."""
 _NO_RUN: Final = (-1, 0)
 
 

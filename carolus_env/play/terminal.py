@@ -34,13 +34,14 @@ from carolus_env.notation import (
     turn_texts,
 )
 from carolus_env.notation.words import TEAM_LETTERS, counted
-from carolus_env.play.library import agents_of, names_of
+from carolus_env.play.library import agents_of
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
 from carolus_env.play.words import emperor_steps
 from carolus_env.records import (
     Record,
     RecordError,
+    names_of,
     read_records,
     start_of,
     write_records,

@@ -20,19 +20,31 @@ from carolus_env.records.files import (
     scan_records,
     write_records,
 )
-from carolus_env.records.record import make_record, positions, result_of, start_of, state_of
+from carolus_env.records.record import (
+    LONGEST_NAME,
+    make_record,
+    names_of,
+    positions,
+    printable,
+    result_of,
+    start_of,
+    state_of,
+)
 from carolus_env.records.validity import PositionError
 
 __all__ = [
+    "LONGEST_NAME",
     "Played",
     "PositionError",
     "Record",
     "RecordError",
     "check_record",
     "make_record",
+    "names_of",
     "play_event",
     "play_events",
     "positions",
+    "printable",
     "read_records",
     "record_line",
     "result_of",

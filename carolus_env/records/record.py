@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine import chance
-from carolus_env.engine.rules import BY_FORFEIT, OVER, PHASE_NAMES, TERRITORIES
+from carolus_env.engine.rules import BY_FORFEIT, OVER, PHASE_NAMES, TERRITORIES, Rules
 from carolus_env.engine.state import STATE, States, as_states, single
 from carolus_env.records import position
 from carolus_env.records.check import (
@@ -33,6 +33,9 @@ STATE_KEYS: Final = (
     "discs_in_hand", "discs_played", "castles", "placements_left",
 )  # fmt: skip
 """The keys of an event's ``state``: those of `position.to_dict` that all implementations share."""
+
+LONGEST_NAME: Final = 40
+"""Maximum length of a seat's name."""
 
 # ------------------------------------------------------------------------------------ making
 
@@ -200,3 +203,23 @@ def positions(record: Record) -> States:
     except (ValueError, TypeError) as error:
         raise RecordError(f"event {len(passed) // STATE.itemsize - 1}: {error}") from None
     return np.frombuffer(passed, STATE)
+
+
+def names_of(record: Record) -> tuple[str, ...]:
+    """Return a printable name for each seat: from ``names`` or ``agents``, else ``player 0``..."""
+    players = Rules.from_dict(record["rules"]).players
+    for key in ("names", "agents"):
+        value: Any = record.get(key)
+        if (
+            isinstance(value, list)
+            and len(value) == players
+            and all(isinstance(name, str) for name in value)
+        ):
+            return tuple(printable(name) or f"player {seat}" for seat, name in enumerate(value))
+    return tuple(f"player {seat}" for seat in range(players))
+
+
+def printable(text: str) -> str:
+    """Return untrusted text without control characters, as long as a name may be."""
+    letters = [letter if letter.isprintable() else "?" for letter in text[:LONGEST_NAME]]
+    return "".join(letters).strip()

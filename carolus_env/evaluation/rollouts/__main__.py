@@ -2,7 +2,7 @@
 
     python -m carolus_env.evaluation.rollouts "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
     python -m carolus_env.evaluation.rollouts position.txt --base planner --games 5000 --threads 2
-    python -m carolus_env.evaluation.rollouts position.txt --move "r>court, E+2" --move "E+1"
+    python -m carolus_env.evaluation.rollouts position.txt --move "r>court, E+2" --move "b>8, E+1"
 
 POSITION is a line or a page of text (docs/notation.md), a file of it, or - for standard input. The
 games stop when one choice is surely the best, or at --games; with --error when the errors are small

@@ -1,0 +1,64 @@
+"""Commands that the pages show: every command line of README, docs, notebooks and help texts."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("*.md", "agents/*.md", "docs/*.md", "docs/notebooks/*.py")
+SCRIPTS = (
+    "*.py",
+    "agents/*.py",
+    "benchmarks/*.py",
+    "docs/*.py",
+    "examples/*.py",
+    "carolus_env/**/*.py",
+)
+_WORD = r"(?:python3?|carolus|make|pip)"
+_LINE = re.compile(rf"(?:\$ )?({_WORD} .*?)(?: +# .*)?$")
+
+
+def commands() -> dict[str, list[str]]:
+    """Return each command line that is shown, and the pages that show it."""
+    shown: dict[str, list[str]] = {}
+    for kinds, read in ((PAGES, _of_page), (SCRIPTS, _of_script)):
+        for path in sorted(path for kind in kinds for path in ROOT.glob(kind)):
+            for command in read(path):
+                shown.setdefault(command, []).append(str(path.relative_to(ROOT)))
+    return shown
+
+
+def _of_page(path: Path) -> Iterator[str]:
+    """Yield the commands in code blocks and in inline code."""
+    text = path.read_text()
+    if path.suffix == ".py":  # a notebook, whose text is in comments
+        text = re.sub(r"^# ?", "", text, flags=re.MULTILINE)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for kind, block in blocks if not kind for line in block.splitlines()]
+    lines += re.findall(r"^ {4,}(.*)$", text, re.MULTILINE)
+    lines += [" ".join(code.split()) for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", text)]
+    yield from _commands(lines)
+
+
+def _of_script(path: Path) -> Iterator[str]:
+    """Yield the commands in a module's docstring, which is the help text of a command."""
+    text = ast.get_docstring(ast.parse(path.read_text()), clean=False) or ""
+    lines = re.findall(r"^(?: {2,}|\$ )(.*)$", text, re.MULTILINE)
+    lines += re.findall(rf"(?:^|``?)({_WORD} [^`\n]+?)(?:``?|$)", text, re.MULTILINE)
+    yield from _commands(lines)
+
+
+def _commands(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        for part in line.split(" && "):
+            if (found := _LINE.match(part)) and not _is_name(found[1]):
+                yield found[1].strip()
+
+
+def _is_name(command: str) -> bool:
+    """Return whether it is the name of a command, such as ``carolus play``, or prose."""
+    return bool(
+        re.fullmatch(r"carolus [a-z]+|python -m carolus_env|make|carolus COMMAND.*", command)
+    )
