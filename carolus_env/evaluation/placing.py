@@ -144,7 +144,7 @@ def evaluate(
 def prepare(agent: Agent, rules: Rules) -> None:
     """Compile, or load, what `evaluate` needs: the agent, and each kind of rung."""
     kinds = {rung.spec.partition(":")[0]: rung for rung in ladder.rungs(rules.players)}
-    rungs = [make(rung.spec) for rung in kinds.values() if not rung.searches]
+    rungs = [make(rung.spec) for rung in kinds.values()]
     play_pairing((agent, make(ladder.ANCHOR)), rules, 1, seed=EVAL_SEED)
     warm_up(rungs, rules)
 
