@@ -1,7 +1,7 @@
 """PPO by self-play in one file, on the CPU or with games, network and update on a GPU.
 
     python examples/ppo_self_play.py
-    python examples/ppo_self_play.py --device cuda --games 16384 --minutes 1
+    python examples/ppo_self_play.py --device cuda --games 16384
 
 One network plays every seat of thousands of games, a decision at a time, and learns from all
 decisions. `examples/ppo_torch.py` is the usual PPO against bots; this one differs in three things:

@@ -242,6 +242,20 @@ python examples/ppo_torch.py --turns
         "--steps 64 --envs 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
         slow=True,
     ),
+    Rows(
+        "run",
+        """
+python examples/ppo_self_play.py
+python examples/ppo_self_play.py --games 256
+        """,
+        "--minutes 0.001 --games 4 --steps 4 --minibatches 1 --eval-games 2",
+        slow=True,
+    ),
+    Rows(
+        "name",
+        "python examples/ppo_self_play.py --device cuda --games 16384",
+        why="needs a GPU; tests/on_gpu.py has what it uses",
+    ),
     Rows("run", "python docs/tables.py [--check]", "--check", slow=True),
     Rows(
         "parse",
@@ -268,6 +282,10 @@ python -m agents.fit_planner
 python -m agents.fit_planner --games 1500 --rounds 5 --match-games 600 --seed 1 --write
 python -m agents.fit_planner --players 3 --write
 python -m agents.fit_planner --write
+python -m benchmarks.first_minutes
+python -m benchmarks.first_minutes steps train
+python -m benchmarks.gpu
+python -m benchmarks.gpu --players 2 --modes rollout_mask --save
 python -m benchmarks.endings value:2p --players 2 --games 200
 python -m benchmarks.endings value:3p --players 3
 python -m benchmarks.ladder
@@ -300,6 +318,7 @@ python -m carolus_env.evaluation.suite --players 2 --workers 2 --out 2p.jsonl.gz
         """
 make coverage
 make docs
+make gpu
 make integrations
 make integrations ARGS="torchrl skrl"
 make ladder
@@ -321,6 +340,8 @@ pip install 'carolus_env-0.1.0-py3-none-any.whl[ray,evaluation]'
 pip install 'carolus_env-0.1.0-py3-none-any.whl[ray]'
 pip install -c constraints.txt -e '.[dev]'
 pip install -c constraints.txt -e '.[train,evaluation,play]'
+pip install -c constraints.txt -e '.[train,evaluation,play,render]'
+pip install 'carolus-env[gpu]'
 pip install -e .
 pip install carolus_env-0.1.0-py3-none-any.whl
         """,
