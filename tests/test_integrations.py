@@ -49,7 +49,7 @@ def test_snippets_parse_and_those_that_need_no_other_library_run(tmp_path):
         if "class Mine" in snippet:
             assert plays(make(f"{path}:Mine")) > 0.5
         ran += 1
-    assert ran == 1
+    assert ran == 2
 
 
 def plays(agent, players=2):

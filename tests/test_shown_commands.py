@@ -56,7 +56,7 @@ class Rows:
 GAMES = "--games 2 --workers 1"
 LEARN = "--workers 1 --eval-games 2 --final-games 2"
 PPO = f"{LEARN} --steps 256 --games 16 --rollout 8 --batch 64"
-VALUE = f"{LEARN} --match 4 --width 16 --hidden 4"
+VALUE = f"{LEARN} --width 16 --hidden 4"
 SB3 = "--steps 64 --envs 4 --n-steps 8 --batch-size 32 --eval-games 2 --final-games 2"
 
 ROWS = (
@@ -535,6 +535,8 @@ def test_a_command_runs(command, clone, monkeypatch, capsys):
         choice.main(["dataset", "greedy", "--games", "12", "--workers", "1", "--out", "data"])
     if "my_torch" in command or "mine.py" in command:
         write_agents(clone, command)
+    if "train" in command.split()[1]:
+        shutil.rmtree("runs")
     if rows.first and rows.first != command:
         assert execute(shlex.split(f"{rows.first} {rows.more}"), monkeypatch) == 0
     if "[" in command:
