@@ -248,6 +248,25 @@ class DeviceStates(DeviceArray):
         """Replace the games by ``states``, ``(n,)``; `GameBatch.refresh` then updates the views."""
         self.array.copy_to_device(copy(as_states(states)), stream=current_stream())
 
+    def play_out(
+        self, generators: Any, repeats: int, most_decisions: int
+    ) -> tuple[DeviceArray, DeviceArray]:
+        """Play each game to its end, see `playout.playout`; return mean payoffs and decisions."""
+        n, threads = len(self), kernels.MOST_THREADS
+        streams = on_gpu(generators)
+        if streams.shape != (n,) or streams.dtype != np.uint64:
+            raise ValueError(
+                f"generators must be uint64 of shape ({n},), got {streams.dtype} of {streams.shape}"
+            )
+        payoffs = cuda.to_device(np.zeros((n, self.players), np.float32))
+        decisions = cuda.to_device(np.zeros(n, np.int64))
+        arguments = self.words, streams, repeats, most_decisions, payoffs, decisions
+        shared = kernels.shared_bytes(threads)
+        Launch(kernels.play_out, n, *arguments, threads=threads, shared=shared)()
+        if isinstance(generators, np.ndarray):
+            generators[:] = to_host(streams)
+        return DeviceArray(payoffs), DeviceArray(decisions)
+
 
 def on_gpu(values: Any) -> Any:
     """Return Numba's array of values on the GPU, in place where they are there, else a copy."""
@@ -258,24 +277,3 @@ def on_gpu(values: Any) -> Any:
             values.__cuda_array_interface__, owner=values, sync=False
         )
     return cuda.to_device(np.array(values, order="C"), stream=current_stream())
-
-
-def play_out(
-    states: DeviceStates, generators: Any, repeats: int, most_decisions: int
-) -> tuple[DeviceArray, DeviceArray]:
-    """Play each game to its end, see `playout.playout`; returns mean payoffs and decisions."""
-    n = len(states)
-    streams = on_gpu(generators)
-    if streams.shape != (n,) or streams.dtype != np.uint64:
-        raise ValueError(
-            f"generators must be uint64 of shape ({n},), got {streams.dtype} of {streams.shape}"
-        )
-    payoffs = cuda.to_device(np.zeros((n, states.players), np.float32))
-    decisions = cuda.to_device(np.zeros(n, np.int64))
-    arguments = states.words, streams, repeats, most_decisions, payoffs, decisions
-    threads = kernels.MOST_THREADS
-    shared = kernels.shared_bytes(threads)
-    Launch(kernels.play_out, n, *arguments, threads=threads, shared=shared)()
-    if isinstance(generators, np.ndarray):
-        generators[:] = to_host(streams)
-    return DeviceArray(payoffs), DeviceArray(decisions)

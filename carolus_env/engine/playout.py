@@ -59,10 +59,7 @@ def playout(
     most_decisions = whole_number("most_decisions", most_decisions, 1)
     games: Any = states
     if getattr(games, "on_gpu", False):
-        from carolus_env.engine import device
-
-        results: Any = device.play_out(games, generators, repeats, most_decisions)
-        return Playouts(*results)
+        return Playouts(*games.play_out(generators, repeats, most_decisions))
     as_states(states)
     check_streams(generators, states)
     players = common_players(states, "returns")
