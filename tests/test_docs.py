@@ -8,8 +8,10 @@ import runpy
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import carolus_env as ce
@@ -59,9 +61,26 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert list(game) == keys
 
 
-@pytest.mark.parametrize("page", ["bots", "environments", "language", "tutorial"])
-def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
+MISSING = {"integrations": ("ray", "pyspiel", "stable_baselines3")}
+"""Libraries of a page's snippets that may not be here."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("bots", "environments", "language", "tutorial", "rollouts", "rendering"),
+        *(
+            pytest.param(page, marks=pytest.mark.slow)
+            for page in ("integrations", "ladder", "suite")
+        ),
+    ],
+)
+def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    if page == "rendering":
+        pytest.importorskip("resvg")
+        pytest.importorskip("pygame")
     if page == "tutorial":  # in place of the run that the page makes
         (tmp_path / "runs" / "first").mkdir(parents=True)
         for suffix in ("json", "safetensors"):
@@ -69,8 +88,19 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
             shutil.copy(model, tmp_path / "runs" / "first" / f"best.{suffix}")
     names = {}
     for snippet in snippets(page):
-        names |= run(snippet, tmp_path)
-    if page == "bots":
+        missing = [name for name in MISSING.get(page, ()) if find_spec(name) is None]
+        if not any(name in snippet for name in missing):
+            names |= run(snippet, tmp_path)
+    if page == "rendering":
+        assert {path.suffix for path in tmp_path.glob("game.*")} == {".svg", ".html", ".gif"}
+    elif page == "integrations":  # an untrained policy loses
+        assert np.mean(names["payoffs"]) < -0.2
+        if "model" in names:  # as the page says
+            from stable_baselines3.common.evaluation import evaluate_policy
+
+            with pytest.raises(ce.IllegalActionError):
+                evaluate_policy(names["model"], names["games"], n_eval_episodes=32)
+    elif page == "bots":
         assert len(names["actions"]) == 100
         assert len(names["best"]) == 8
     elif page == "environments":  # a set-up roll of 7 dice brings 7/6 of each clan
