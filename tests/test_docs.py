@@ -176,12 +176,14 @@ def test_notebooks_run_and_show_what_they_say(name, capsys):
     if name == "train_and_watch":
         pytest.importorskip("tensorboard")
     names = runpy.run_path(str(ROOT / "docs" / "notebooks" / f"{name}.py"))
-    assert names["result"].win_rate[0] > 0.9, "the last match"
-    assert "nan" not in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert names["result"].win_rate[0] > (0.7 if name == "train_and_watch" else 0.9), "last match"
+    assert "nan" not in output
     if name == "train_and_watch":
         curve = names["run"].curve
         assert curve.training[-1]["loss"] < curve.training[0]["loss"], "it learnt"
         assert len(curve.evaluation) == 3
+        assert "untrained: 0 %" in output
     if name == "write_a_search":
         assert (names["outcomes"].probabilities @ names["returns"]).sum() == pytest.approx(0)
 

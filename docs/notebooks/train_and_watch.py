@@ -35,6 +35,7 @@ config = PpoConfig(
     final_games=60,
 )
 run = PpoRun(config, folder)
+untrained = run.agent(run.snapshot())
 run.train()
 run.finish()
 sorted(path.name for path in folder.iterdir())
@@ -53,26 +54,28 @@ for point in run.curve.evaluation:
 # ## Play
 #
 # What the run saved is an agent like any other, named by its path. `best` is the last network that
-# was not clearly weaker than the one before.
+# was not clearly weaker than the one before. By whole turns even an untrained policy beats
+# `greedy`, so the opponent here is a `planner` that makes a random move in five.
 
 # %%
 mine = ce.make(f"ppo:{folder / 'best'}")
-for other in ("random", "greedy"):
-    result = evaluation.play_pairing((mine, ce.make(other)), rules, 100, seed=1)
+for name, agent in (("untrained", untrained), ("trained", mine)):
+    result = evaluation.play_pairing((agent, ce.make("planner:errors=0.2")), rules, 100, seed=1)
     low, high = result.ci95[0]
-    print(f"{100 * result.win_rate[0]:.0f} % ({100 * low:.0f} - {100 * high:.0f}) against {other}")
+    print(f"{name}: {100 * result.win_rate[0]:.0f} % ({100 * low:.0f} - {100 * high:.0f})")
 
 # %% [markdown]
 # ## Watch
 #
-# A game against `greedy`, decision by decision. It is recorded as it is played; the buttons step
-# through it, and the page works without a server. `carolus play` shows records in the browser, with
+# A game against that `planner`, decision by decision. It is recorded as it is played; the buttons
+# step through it, and the page works without a server. `carolus play` shows records in the browser, with
 # the agents' opinions ([viewer](../play.md#viewer)).
 
 # %%
-_, actions = evaluation.play_and_record([[0, 1]], (mine, ce.make("greedy")), rules, seed=3)
+agents = mine, ce.make("planner:errors=0.2")
+_, actions = evaluation.play_and_record([[0, 1]], agents, rules, seed=3)
 record = evaluation.game_record(rules, seed=3, deal=0, actions=actions[0])
-show(record, names=["trained", "greedy"], width=640)
+show(record, names=["trained", "planner"])
 
 # %% [markdown]
 # [Training](../training.md) has what more decisions give, and the learners there are. The same
