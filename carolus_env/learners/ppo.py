@@ -84,7 +84,7 @@ class PpoConfig(SelfPlayConfig):
     resumable: ClassVar[tuple[str, ...]] = ("steps", "backend", "ray_address")
     hint: ClassVar[str] = (
         "for the same training time --learner value, which learns a value rather than a "
-        "policy, is stronger: with 2 players it wins 93 % against planner after a CPU-minute, ppo "
+        "policy, is stronger: with 2 players it wins 90 % against planner after a CPU-minute, ppo "
         "84 % (docs/training.md)"
     )
 
