@@ -12,7 +12,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.play.api import Api
 from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
-from carolus_env.system import stopping
+from carolus_env.system import cancellation
 
 
 class Page:
@@ -60,7 +60,7 @@ class Slow(bots.Agent):
         self.begun.set()
         try:
             while not self.going.wait(0.02):
-                stopping.current().check()
+                cancellation.current().check()
             raise RuntimeError("no idea")
         finally:
             self.ended.set()

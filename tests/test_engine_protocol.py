@@ -23,7 +23,7 @@ from carolus_env.commands import engine
 from carolus_env.integrations import engine_protocol as protocol
 from carolus_env.integrations import external
 from carolus_env.notation import read_move
-from carolus_env.system.stopping import Stop, Stopped
+from carolus_env.system.cancellation import Stop, Stopped
 
 ROOT = Path(__file__).parent.parent
 PYTHON = f"exe:{sys.executable}"

@@ -36,7 +36,7 @@ from carolus_env.learners.ppo import PpoRun
 from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.run import LEARNING
 from carolus_env.learners.td import TdConfig, TdRun
-from carolus_env.system import workers
+from carolus_env.system import threads
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
@@ -308,7 +308,7 @@ def test_workers_learn_apart_and_are_combined_threads_or_not(learner, count, rem
     owns, stats = [one.own(index) for index, one in enumerate(every)], 0
     for first in (0, count):
         before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
-        for index, part in enumerate(workers.runs(count, 3)):
+        for index, part in enumerate(threads.runs(count, 3)):
             for array in (*before.values(), *owns[index].values()):
                 array.flags.writeable = False  # as a cluster hands them out
             task = Task(first + part.start, part.stop - part.start, 0.01)

@@ -12,7 +12,7 @@ from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
-from carolus_env.system import failures, stopping
+from carolus_env.system import cancellation, failures
 
 CHANGED: Final = "changed the states that it was given"
 
@@ -193,7 +193,7 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
     """Return an agent's opinion; of many games bit by bit, where the work may be stopped."""
     result = [
         Opinion(*agent.opinion(states[part], generators[part]))
-        for part in stopping.portions(len(states))
+        for part in cancellation.portions(len(states))
     ]
     if len(result) <= 1:
         return result[0] if result else Opinion(*agent.opinion(states, generators))

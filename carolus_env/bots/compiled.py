@@ -25,7 +25,7 @@ from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
-from carolus_env.system import stopping
+from carolus_env.system import cancellation
 from carolus_env.system.arrays import I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry, kernel, part
 
@@ -87,7 +87,7 @@ class CompiledAgent(Agent):
     """An agent that can play on in many games in one call.
 
     A subclass sets `entries`, and overrides `context` where its choice needs one. Work for many
-    games can be stopped (`carolus_env.system.stopping`): it is done in portions then, with the same
+    games can be stopped (`system.cancellation`): it is done in portions then, with the same
     results.
     """
 
@@ -106,7 +106,7 @@ class CompiledAgent(Agent):
         check_streams(generators, states)
         actions = np.empty(len(states), np.int64)
         for rows, context in self.contexts(states, np.arange(len(states))):
-            for portion in stopping.portions(len(rows)):
+            for portion in cancellation.portions(len(rows)):
                 self.entries.act(states, generators, actions, rows[portion], context)
         return actions
 
@@ -136,7 +136,7 @@ class CompiledAgent(Agent):
         """
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
         for group, context in self.contexts(states, chosen):
-            for portion in stopping.portions(len(group)):
+            for portion in cancellation.portions(len(group)):
                 decisions += self.entries.play_on(
                     states, generators, seating, number, group[portion], context
                 )
@@ -174,7 +174,7 @@ class CompiledByTurns(CompiledByPlayers):
         rests = self._remembered.rests(states, generators)
         plans = np.array([plan_of(rest) for rest in rests], np.int64)
         for rows, context in self.contexts(states, np.arange(len(states))):
-            for portion in stopping.portions(len(rows)):
+            for portion in cancellation.portions(len(rows)):
                 self.entries.act(states, generators, plans, rows[portion], context)
         return self._remembered.keep(states, generators, list(map(actions_of, plans.tolist())))
 

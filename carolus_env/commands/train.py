@@ -49,9 +49,9 @@ from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
+from carolus_env.system.cancellation import Stopped
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.processes import WorkerError
-from carolus_env.system.stopping import Stopped
 
 PROGRAM: Final = "python train.py"
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())

@@ -16,7 +16,7 @@ from carolus_env.engine.streams import check_streams
 from carolus_env.system.arguments import whole_number
 from carolus_env.system.arrays import F32, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
-from carolus_env.system.workers import check_threads, runs, together
+from carolus_env.system.threads import check_threads, runs, together
 
 
 class Playouts(NamedTuple):

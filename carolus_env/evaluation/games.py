@@ -30,7 +30,7 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.columns import Decisions, Finished, Results
 from carolus_env.evaluation.seating import Fixtures
 from carolus_env.records import Record, make_record
-from carolus_env.system import failures, stopping
+from carolus_env.system import cancellation, failures
 from carolus_env.system.arguments import instance, whole_number
 
 SIDE_BY_SIDE: Final = 4096
@@ -94,7 +94,7 @@ def play_games(
 
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.
-        Stopped: when the work is to end (`carolus_env.system.stopping`).
+        Stopped: when the work is to end (`system.cancellation`).
         ValueError: for impossible tables, deals, seatings or an impossible seed.
     """
     played = _all_played(tables, agents, rules, seed, progress)
@@ -181,7 +181,7 @@ def _play(
             done += over
             if over and progress is not None:
                 progress(done)
-            stopping.current().check()
+            cancellation.current().check()
     except engine.IllegalActionError as error:
         raise _refusal(error, states, fixtures, agents) from None
     decisions = Decisions(*map(np.concatenate, zip(*log, strict=True)))
@@ -236,7 +236,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     before = states.tobytes() if checked else b""
     try:
         actions = np.asarray(player.act(states, generators))
-    except stopping.Stopped:
+    except cancellation.Stopped:
         raise
     except (Exception, SystemExit) as error:
         raise agent_error(error, agent.name, f" failed with {failures.message(error)}") from error

@@ -17,7 +17,7 @@ from carolus_env.evaluation.pairing import PairingResult, pairing_result, play_p
 from carolus_env.evaluation.seating import Plan, deals_for, pairing
 from carolus_env.evaluation.suite.data import shipped
 from carolus_env.evaluation.suite.measure import ALL, measure
-from carolus_env.system import stopping, workers
+from carolus_env.system import cancellation, threads
 
 EVAL_SEED: Final = 1_000_000_007
 """Seed of the deals of evaluations, far from the seeds of training games."""
@@ -101,7 +101,7 @@ def evaluate(
 
     Raises:
         ArenaError: when an agent fails.
-        Stopped: when the work is to end (`carolus_env.system.stopping`).
+        Stopped: when the work is to end (`system.cancellation`).
     """
     players = rules.players
     match = _Match(agent, rules, games, threads, advance)
@@ -202,7 +202,7 @@ class _Match:
         self, plan: Plan, start: int, stop: int, pairs: Sequence[tuple[Agent, Agent]]
     ) -> list[Results]:
         """Play deals ``start`` to ``stop - 1`` of a plan, a part on each thread."""
-        flag, lock, before = stopping.current(), threading.Lock(), start * self._seatings
+        flag, lock, before = cancellation.current(), threading.Lock(), start * self._seatings
         done: dict[int, int] = {}
 
         def play(part: tuple[int, slice]) -> Results:
@@ -223,8 +223,8 @@ class _Match:
                     progress=advance,
                 )
 
-        parts = workers.runs(stop - start, len(pairs))
-        return workers.together(play, list(enumerate(parts)))
+        parts = threads.runs(stop - start, len(pairs))
+        return threads.together(play, list(enumerate(parts)))
 
 
 def _loss(agent: Agent, players: int, half: str) -> list[float]:

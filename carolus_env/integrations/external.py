@@ -35,7 +35,7 @@ from carolus_env.engine.state import States
 from carolus_env.engine.streams import random_bits
 from carolus_env.integrations import engine_protocol as protocol
 from carolus_env.integrations.engine_protocol import LONGEST, ProtocolError
-from carolus_env.system import stopping
+from carolus_env.system import cancellation
 from carolus_env.system.options import option
 from carolus_env.system.untrusted import shown
 
@@ -109,7 +109,7 @@ class Program:
             selector.register(self._output, selectors.EVENT_READ)
             selector.register(self._input, selectors.EVENT_WRITE)
             while b"\n" not in self._received:
-                stopping.current().check()
+                cancellation.current().check()
                 if (remaining := end - time.monotonic()) <= 0:
                     raise ProtocolError(f"gave no answer within {seconds:g} s{self._half()}")
                 for key, _ in selector.select(min(remaining, _POLL)):

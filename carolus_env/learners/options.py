@@ -20,7 +20,7 @@ from carolus_env.planning.plans import WIDTHS
 from carolus_env.system import backends
 from carolus_env.system.machine import cores
 from carolus_env.system.processes import Processes, Workers
-from carolus_env.system.workers import check_threads
+from carolus_env.system.threads import check_threads
 
 
 @dataclass

@@ -23,7 +23,7 @@ from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
-from carolus_env.system import workers
+from carolus_env.system import threads
 from carolus_env.system.arrays import F32
 from carolus_env.system.compiler import entry
 from carolus_env.system.processes import Workers
@@ -182,10 +182,10 @@ class WorkerPool:
         """
         tasks = [
             Task(first + part.start, part.stop - part.start, rate)
-            for part in workers.runs(count, len(self._workers))
+            for part in threads.runs(count, len(self._workers))
         ]
         if self.remote is None:
-            results = workers.together(
+            results = threads.together(
                 lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
                 range(len(tasks)),
             )
@@ -243,7 +243,7 @@ def combine(
         is_sum = bool(summed) and name.startswith(summed)
         (_add_moves if is_sum else _add_mean_moves)(array.reshape(-1), own.reshape(len(own), -1))
 
-    workers.together(move, list(common))
+    threads.together(move, list(common))
 
 
 @entry

@@ -63,7 +63,7 @@ from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import MOST_ROWS, layout
 from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import WIDTHS, play_plan
-from carolus_env.system import workers
+from carolus_env.system import threads
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
 
@@ -627,7 +627,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
 
     def own(self, index: int) -> Arrays:
         config = self.config
-        games = workers.runs(config.games, config.workers)[index]
+        games = threads.runs(config.games, config.workers)[index]
         deals = Deals.of(config.seed, np.arange(games.start, games.stop))
         states, streams = deals.games(config.rules), deals.streams()[:, 0].copy()
         return {"states": states.view(np.uint8).reshape(len(states), -1), "streams": streams}

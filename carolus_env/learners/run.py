@@ -29,9 +29,9 @@ from carolus_env.learners.pool import SelfPlayLearner, WorkerJob, WorkerPool
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.network import NetworkModel
+from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.compiler import notice
 from carolus_env.system.files import write_json
-from carolus_env.system.stopping import Stop, Stopped
 
 COMPILING: Final = "compiling"
 LEARNING: Final = "learning"

@@ -33,8 +33,8 @@ from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Show
+from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.files import write_json
-from carolus_env.system.stopping import Stop, Stopped
 
 
 @dataclass

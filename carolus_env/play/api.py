@@ -32,8 +32,8 @@ from carolus_env.play.roster import LEVELS, Roster, RosterError
 from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
 from carolus_env.play.work import RequestError, in_thread, while_asked
 from carolus_env.records import RecordError, record_line
+from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import form
-from carolus_env.system.stopping import Stop
 from carolus_env.system.untrusted import DataError, check, get, only, parse_json
 
 MAX_HELD: Final = 128

@@ -1,6 +1,6 @@
 """Work in threads for requests, which is stopped when nobody waits for it any more.
 
-The work checks a flag (`carolus_env.system.stopping`) and soon gives its core back. An agent in a
+The work checks a flag (`system.cancellation`) and soon gives its core back. An agent in a
 user's file may not check it; then its answer is dropped.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
-from carolus_env.system.stopping import Stop, Stopped
+from carolus_env.system.cancellation import Stop, Stopped
 
 LONGEST_REASON: Final = 1000
 """Maximum length of an error."""

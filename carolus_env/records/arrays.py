@@ -32,7 +32,7 @@ from carolus_env.engine.unrolling import FACE, MOST_DICE, unroll
 from carolus_env.records.check import Record, check_record, read_setup
 from carolus_env.records.files import read_records
 from carolus_env.system.files import write_file
-from carolus_env.system.workers import check_threads, runs, together
+from carolus_env.system.threads import check_threads, runs, together
 
 FORMAT: Final = "carolus-games"
 VERSION: Final = 1

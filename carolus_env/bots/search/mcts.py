@@ -35,7 +35,7 @@ from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.networks.forward import Network
 from carolus_env.planning.heuristic import all_weights, chances
 from carolus_env.planning.plans import WIDTHS, actions_of
-from carolus_env.system import stopping
+from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option
@@ -115,7 +115,7 @@ class TreeSearch(Agent):
     """A tree search from each position, which plays the most visited choice.
 
     With a budget of simulations, the same streams give the same decisions. A search can be stopped
-    (`carolus_env.system.stopping`); the streams may have moved on by then. Subclasses say what
+    (`system.cancellation`); the streams may have moved on by then. Subclasses say what
     values the positions.
 
     Attributes:
@@ -227,9 +227,9 @@ class TreeSearch(Agent):
     def _searched(
         self, states: States, generators: npt.NDArray[np.uint64], fully: bool
     ) -> list[list[Choice]]:
-        forest, stop = self._forest_of(len(states)), stopping.current()
+        forest, stop = self._forest_of(len(states)), cancellation.current()
         self._simulate(states, generators, forest, 0)
-        timed = self.options.seconds > 0 or stopping.stoppable()
+        timed = self.options.seconds > 0 or cancellation.stoppable()
         done, portion, remaining = 0, 1 if timed else _BLOCK, self._left(0, 0.0)
         start = now = time.perf_counter()
         while remaining > 0:

@@ -33,7 +33,7 @@ from carolus_env.evaluation.rollouts.sampling import Played, Sampler
 from carolus_env.evaluation.rollouts.values import Value, value_function
 from carolus_env.system.arrays import F64
 from carolus_env.system.processes import Workers
-from carolus_env.system.workers import check_threads
+from carolus_env.system.threads import check_threads
 
 BASE: Final = "rollout_policy"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""

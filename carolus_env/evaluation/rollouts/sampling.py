@@ -20,10 +20,10 @@ from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, pick
 from carolus_env.evaluation.rollouts.values import Value
-from carolus_env.system import stopping
+from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64
 from carolus_env.system.processes import Workers
-from carolus_env.system.workers import runs, together
+from carolus_env.system.threads import runs, together
 
 Share = tuple[States, npt.NDArray[np.int64], F64 | None]
 
@@ -66,7 +66,7 @@ class Sampler:
     def play(
         self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
     ) -> Played:
-        """Play games to their end, or for `rounds`; can be stopped (`carolus_env.system.stopping`).
+        """Play games to their end, or for `rounds`; can be stopped (`system.cancellation`).
 
         Args:
             starts: ``(G,)`` positions of one number of players, at any point; unchanged.
@@ -75,7 +75,7 @@ class Sampler:
                 one stratum have the same first roll. All strata up to the highest occur.
         """
         first = self._first_rolls(numbers, strata) if self.stratified else None
-        stop = stopping.current()
+        stop = cancellation.current()
 
         def share(rows: slice) -> Share:
             games = pick(starts, np.arange(rows.start, rows.stop))

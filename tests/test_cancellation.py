@@ -12,8 +12,8 @@ from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.rollouts import rollout
-from carolus_env.system import stopping
-from carolus_env.system.stopping import Stop, Stopped
+from carolus_env.system import cancellation
+from carolus_env.system.cancellation import Stop, Stopped
 
 ENDLESS = ("sims=10000000", "seconds=3600", "sims=10000000,leaf=playout")
 ENDLESS = (*(f"mcts:{limit}" for limit in ENDLESS), *(f"search:{limit}" for limit in ENDLESS[:2]))
@@ -87,7 +87,7 @@ def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped():
         agent = bots.make(spec)
         assert isinstance(agent, bots.CompiledAgent)
         ends = []
-        for stop in (stopping.current(), Stop()):
+        for stop in (cancellation.current(), Stop()):
             played, streams = games.copy(), new_streams(4, 42).reshape(21, 2)
             with stop.watched():
                 decisions = agent.play_on(played, streams, seating, 0)
@@ -112,16 +112,17 @@ def test_a_stop_is_for_the_work_that_watches_it():
     outer.set()
     with outer.watched():
         with inner.watched():
-            assert stopping.current() is inner
-            assert [part.start for part in stopping.portions(100)][:3] == [0, 1, 3], "they grow"
-            assert [row for part in stopping.portions(9) for row in range(9)[part]] == [*range(9)]
+            assert cancellation.current() is inner
+            assert [part.start for part in cancellation.portions(100)][:3] == [0, 1, 3], "they grow"
+            rows = [row for part in cancellation.portions(9) for row in range(9)[part]]
+            assert rows == [*range(9)]
         with pytest.raises(Stopped):
-            stopping.current().check()
+            cancellation.current().check()
         seen = []
-        thread = threading.Thread(target=lambda: seen.append(stopping.current().is_set))
+        thread = threading.Thread(target=lambda: seen.append(cancellation.current().is_set))
         thread.start()
         thread.join()
         assert seen == [False], "another thread watches nothing"
-    assert list(stopping.portions(10)) == [slice(0, 10)]
-    assert list(stopping.portions(0)) == []
-    assert not stopping.current().is_set
+    assert list(cancellation.portions(10)) == [slice(0, 10)]
+    assert list(cancellation.portions(0)) == []
+    assert not cancellation.current().is_set
