@@ -27,19 +27,19 @@ from carolus_env.planning.choices import EVERY, CandidateGenerator, in_turn, lis
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import ONE, STOP, play_plan
 from carolus_env.system.arrays import Int, Records, int64
-from carolus_env.system.compiler import entry, rare
+from carolus_env.system.compiler import entry, separate
 from carolus_env.system.options import command_parser
 
 NEAR, FEW = 5, 6
 """A game is late when a team lacks so many castles, or so many regions are left, or fewer."""
 
 
-@rare
+@separate
 def _has_won(s: np.void, team: Int) -> bool:
     return s["phase"] == OVER and turns.team_win_share(s, team) == 1.0
 
 
-@rare
+@separate
 def can_win(s: np.void, plans: CandidateGenerator, after: Records) -> bool:
     """Return whether the player to move has a plan that wins at once; others than STOP cannot."""
     team = int64(s["team"][s["player"]])
@@ -51,7 +51,7 @@ def can_win(s: np.void, plans: CandidateGenerator, after: Records) -> bool:
     return False
 
 
-@rare
+@separate
 def is_answered(s: np.void, team: Int, plans: CandidateGenerator, after: Records) -> bool:
     """Return whether the team has lost, or the next player, an opponent, can win at once.
 

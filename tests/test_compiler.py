@@ -117,7 +117,7 @@ def names_from(name):
 MAKERS = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
-    if re.search("^@(kernel|entry|rare|part)$", path.read_text(), re.M)
+    if re.search("^@(kernel|entry|separate|inlined)$", path.read_text(), re.M)
 )
 
 

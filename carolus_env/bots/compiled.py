@@ -27,7 +27,7 @@ from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import I64, U64, Int, Records, int64
-from carolus_env.system.compiler import entry, kernel, part
+from carolus_env.system.compiler import entry, inlined, kernel
 
 
 class Entries(NamedTuple):
@@ -214,7 +214,7 @@ def _column(s: np.void, turn: PlayOnContext) -> Int:
     return seat if turn.generators.shape[1] > 1 else 0
 
 
-@part
+@inlined
 def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's: an ``act`` of `engine.loop.play_on`."""
     column = _column(s, turn)
@@ -226,7 +226,7 @@ def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
     return True, carried
 
 
-@part
+@inlined
 def _decide_plan(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's, and carry the rest of the plan: as `_decide`."""
     column = _column(s, turn)

@@ -45,7 +45,7 @@ from carolus_env.planning.plans import (
     play_plan,
 )
 from carolus_env.system.arrays import F64, Bits, Int, int64
-from carolus_env.system.compiler import part, rare
+from carolus_env.system.compiler import inlined, separate
 from carolus_env.system.options import option
 
 
@@ -103,14 +103,14 @@ class Planner(NamedTuple):
 # ------------------------------------------------------------------------------------ turns
 
 
-@part
+@inlined
 def best_plan(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> Any:
     """Return the plan of the player to move that leaves the best position."""
     list_plans(s, width, weights, scratch.plan, scratch.plans, scratch.values)
     return scratch.plans[0]
 
 
-@rare
+@separate
 def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
     """Return the clan to make of the crown, as an action."""
     team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
@@ -130,14 +130,14 @@ def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
 # ------------------------------------------------------------------------------------ rounds
 
 
-@part
+@inlined
 def _skip_roll(s: np.void) -> None:
     """Continue without the dice that are due."""
     s["dice_due"] = 0
     turns.end_turn(s)
 
 
-@part
+@inlined
 def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> None:
     """Play the best plan of every player still to act this round; no dice are rolled."""
     begun = s["round"]
@@ -152,7 +152,7 @@ def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> 
             break
 
 
-@part
+@inlined
 def _answers(s: np.void) -> Any:
     """Return the bits of discs to try for a later player; only two with more than two players.
 
@@ -169,7 +169,7 @@ def _answers(s: np.void) -> Any:
     return lowest | highest
 
 
-@part
+@inlined
 def _value_round(s: np.void, planner: Planner, outcome: Any) -> None:
     """Play the round in ``s`` to its end, and write each team's log odds of winning."""
     weights, scratch = planner.weights[int64(s["players"])], planner.scratch
@@ -182,7 +182,7 @@ def _value_round(s: np.void, planner: Planner, outcome: Any) -> None:
 # ------------------------------------------------------------------------------------ the bot
 
 
-@rare
+@separate
 def choose(s: np.void, bits: Bits, planner: Planner) -> tuple[Int, Bits]:
     """Return the planner's decision and the stream, drawn from only for errors; a `Planner`."""
     chosen, bits = error(s, bits, planner.errors)

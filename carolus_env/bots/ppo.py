@@ -34,7 +34,7 @@ from carolus_env.planning.choices import EVERY, CandidateGenerator, list_choices
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
 from carolus_env.system.arrays import F32, F64, Bits, Int, Records, float32, int64
-from carolus_env.system.compiler import entry, kernel, rare
+from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
 
@@ -86,7 +86,7 @@ def list_candidates(s: np.void, policy: Policy) -> Int:
     return list_choices(s, policy.proposals)
 
 
-@rare
+@separate
 def evaluate_candidate(s: np.void, k: Int, policy: Policy) -> None:
     """Write the values, log odds and logit of the listed candidate ``k``.
 
@@ -104,7 +104,7 @@ def evaluate_candidate(s: np.void, k: Int, policy: Policy) -> None:
     policy.logits[k] = residual + net.weights.sharpness[0] * policy.odds[k]
 
 
-@rare
+@separate
 def evaluate_candidates(s: np.void, policy: Policy) -> Int:
     """List and evaluate the candidates in ``s``; returns how many there are."""
     count = list_candidates(s, policy)
@@ -154,7 +154,7 @@ class Player(NamedTuple):
     """Sampling temperature; 0: the likeliest candidate."""
 
 
-@rare
+@separate
 def consider(s: np.void, player: Player) -> Int:
     """List and evaluate the candidates in ``s``; returns how many there are.
 
@@ -176,7 +176,7 @@ def consider(s: np.void, player: Player) -> Int:
     return count
 
 
-@rare
+@separate
 def decide(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
     """Return the chosen candidate and the stream, drawn from unless the temperature is 0."""
     policy = player.policy
@@ -194,7 +194,7 @@ def decide(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
     return policy.proposals.choices[best], bits
 
 
-@rare
+@separate
 def choose(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
     """Return the bot's decision, and the stream."""
     choice, bits = decide(s, bits, player)

@@ -13,10 +13,10 @@ import numpy as np
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import OVER
 from carolus_env.system.arrays import F32, I64, U64, Bits, Int
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.system.compiler import inlined, kernel, separate
 
 
-@part
+@inlined
 def play_on(
     act: Callable[..., Any], roll: Callable[..., Any], s: np.void, carried: Any, context: Any
 ) -> tuple[Int, Any]:
@@ -60,7 +60,7 @@ def _act_at_random(s: np.void, count: Int, bits: Bits, most: Int) -> tuple[bool,
     return True, bits
 
 
-@rare
+@separate
 def play_at_random(s: np.void, bits: Bits, most: Int) -> tuple[Int, Bits]:
     """Take random decisions by the stream ``bits``, ``most`` at most, to the end of the game.
 

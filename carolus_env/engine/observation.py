@@ -48,7 +48,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import Ints, States, as_states, check_rows, common_players, count_rows
 from carolus_env.system.arguments import array, is_buffer
 from carolus_env.system.arrays import F32, I8, I64, U8, Bits, Int, Records, int64, uint64
-from carolus_env.system.compiler import entry, kernel, rare
+from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.untrusted import shown
 
 VERSION: Final = 1
@@ -358,7 +358,7 @@ def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     write_all_regions(s, own_team, clans, at.teams, out, at.region_exists)
 
 
-@rare
+@separate
 def write_all_regions(s: np.void, own_team: Int, clans: Bits, teams: Int, out: U8, to: Int) -> None:
     """Write the first eight regions, then the last eight of 15, from entry ``to`` on."""
     for half in range(2):
@@ -416,7 +416,7 @@ def eight_regions(counts: U8 | I8, region: Int, count: Int) -> Bits:
     return ahead | ((low & ~wraps_late) << uint64(8 * (rest & 7)))
 
 
-@rare
+@separate
 def write_large_strengths(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the strengths again, in games where one may be more than a byte holds."""
     for k in range(at.teams):

@@ -16,7 +16,7 @@ from carolus_env.engine.observation import scale_observation, write_observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
 from carolus_env.engine.state import States
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int, Records, int64
-from carolus_env.system.compiler import entry, kernel, rare
+from carolus_env.system.compiler import entry, kernel, separate
 
 
 class Views(NamedTuple):
@@ -71,7 +71,7 @@ def _observe(s: np.void, g: Int, raw: U8 | None, scales: Any, scaled: F32 | None
             scale_observation(raw, row, scales, scaled, g)
 
 
-@rare
+@separate
 def start_anew(states: Records, g: Int, fresh: ResetSource) -> None:
     """Start the next game with the same rules, from the generator on."""
     bits = states[g]["generator"]

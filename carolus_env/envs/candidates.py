@@ -42,7 +42,7 @@ from carolus_env.planning.heuristic import (
 )
 from carolus_env.planning.plans import first_of, play_plan, rest_of
 from carolus_env.system.arrays import F32, I8, Int, float32, int64
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.system.compiler import inlined, kernel, separate
 
 VERSION: Final = 1
 """Version of the row layout."""
@@ -156,7 +156,7 @@ def _put(row: F32, at: Int, count: float, scale: np.float32) -> Int:
     return at + 1
 
 
-@part
+@inlined
 def _write_players(s: np.void, seats: Any, row: F32, at: Int) -> Any:
     """Write blocks acts, disc_played, discs_in_hand and crowns; return the next place."""
     players = int64(s["players"])
@@ -183,7 +183,7 @@ def _write_players(s: np.void, seats: Any, row: F32, at: Int) -> Any:
     return at
 
 
-@part
+@inlined
 def _write_clans(s: np.void, player: Int, team: Int, row: F32, at: Int) -> Any:
     """Write blocks held, lead, reserve, threat and out; return the next place."""
     for clan in range(CLANS):
@@ -204,7 +204,7 @@ def _write_clans(s: np.void, player: Int, team: Int, row: F32, at: Int) -> Any:
     return at + 5 * CLANS
 
 
-@part
+@inlined
 def _write_regions(s: np.void, team: Int, row: F32, at: Int) -> Any:
     """Write blocks margin and castles; return the next place."""
     teams, n, emperor = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
@@ -226,7 +226,7 @@ def _write_regions(s: np.void, team: Int, row: F32, at: Int) -> Any:
     return at + 2 * AHEAD
 
 
-@rare
+@separate
 def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
     """Write the row of the position after a candidate from ``player``'s side; returns its length.
 
@@ -259,7 +259,7 @@ def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
     return _write_regions(s, team, row, at)
 
 
-@rare
+@separate
 def write_candidates(
     s: np.void, proposals: CandidateGenerator, view: View, choices: I8, rows: F32
 ) -> Int:

@@ -65,7 +65,7 @@ from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system import threads
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
-from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 if TYPE_CHECKING:
     from carolus_env.networks.forward import Network
@@ -212,7 +212,7 @@ class Rollout(NamedTuple):
         )
 
 
-@part
+@inlined
 def _keep_inputs(rollout: Rollout, d: Int, k: Int, policy: Policy, team: Int) -> None:
     """Keep the network's inputs after candidate ``k``, which was just evaluated."""
     after, inputs = policy.after[0], policy.net.inputs
@@ -226,7 +226,7 @@ def _keep_inputs(rollout: Rollout, d: Int, k: Int, policy: Policy, team: Int) ->
     store_inputs(inputs, rollout.rows[d, k], rollout.features[d, k])
 
 
-@rare
+@separate
 def _evaluate_and_keep(s: np.void, policy: Policy, rollout: Rollout, d: Int) -> Int:
     """List, evaluate and keep the candidates; returns how many there are."""
     team = int64(s["team"][s["player"]])
@@ -263,7 +263,7 @@ class SelfPlay(NamedTuple):
     stats: npt.NDArray[np.float64]
 
 
-@part
+@inlined
 def _decide(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     """Draw a decision by the policy and note it: an ``act`` of `play_on`."""
     if t == player.steps:
@@ -280,7 +280,7 @@ def _decide(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     return True, stream
 
 
-@part
+@inlined
 def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     """Roll, and start a game that is over anew: a ``roll`` of `play_on`."""
     rollout, stats, d = player.rollout, player.stats, player.game * player.steps + t
@@ -423,7 +423,7 @@ def _layers_of(batch: Batch, k: Int) -> Activations:
     )
 
 
-@rare
+@separate
 def _evaluate_again(rollout: Rollout, d: Int, k: Int, net: Network, batch: Batch) -> None:
     """Write the activations of a candidate by the present weights."""
     inputs = net.inputs
@@ -435,7 +435,7 @@ def _evaluate_again(rollout: Rollout, d: Int, k: Int, net: Network, batch: Batch
     apply_layers(net.weights, rollout.stages[d, k], layers)
 
 
-@rare
+@separate
 def _backpropagate(rollout: Rollout, d: Int, k: Int, weights: Weights, batch: Batch) -> None:
     """Add the gradient of one candidate; that of the first layer is left in ``batch.sums``."""
     stage, layers, deltas = rollout.stages[d, k], _layers_of(batch, k), batch.deltas
@@ -450,7 +450,7 @@ def _backpropagate(rollout: Rollout, d: Int, k: Int, weights: Weights, batch: Ba
         batch.sums[k, j] = deltas.sums[j]
 
 
-@rare
+@separate
 def _add_input_gradients(rollout: Rollout, d: Int, batch: Batch) -> None:
     """Add the gradients of the first layer, of all candidates of a decision together.
 
@@ -489,7 +489,7 @@ def _add_input_gradients(rollout: Rollout, d: Int, batch: Batch) -> None:
         before, length_before = k, length
 
 
-@part
+@inlined
 def _evaluate_decision(rollout: Rollout, d: Int, policy: Policy, batch: Batch) -> None:
     """Write the values, log odds and logits of a decision's candidates by the present weights."""
     team, teams = rollout.team[d], batch.layers.values.shape[1]
@@ -506,7 +506,7 @@ def _evaluate_decision(rollout: Rollout, d: Int, policy: Policy, batch: Batch) -
         policy.logits[k] = residual + policy.net.weights.sharpness[0] * policy.odds[k]
 
 
-@part
+@inlined
 def _logit_gradients(
     rollout: Rollout, d: Int, policy: Policy, batch: Batch, loss: Loss, stats: F64
 ) -> None:

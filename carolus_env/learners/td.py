@@ -56,7 +56,7 @@ from carolus_env.planning.choices import list_choices
 from carolus_env.planning.heuristic import FEATURES, all_weights
 from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system.arrays import F64, U64, Bits, Int, Records, float32, int64
-from carolus_env.system.compiler import entry, part, rare
+from carolus_env.system.compiler import entry, inlined, separate
 
 LONGEST: Final = 1024
 """Maximum number of positions kept of a game; a longer one is learnt from in part."""
@@ -185,7 +185,7 @@ class Memory(NamedTuple):
     """``(1,)`` STATE: the game under way."""
 
 
-@part
+@inlined
 def _keep_inputs(s: np.void, memory: Memory, t: Any) -> None:
     """Keep the network's inputs for ``s``, which it has just evaluated."""
     inputs, history = memory.selector.net.inputs, memory.history
@@ -204,7 +204,7 @@ class SelfPlay(NamedTuple):
     """Probability of a random decision."""
 
 
-@part
+@inlined
 def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     """Take a decision, and remember the position after it: an ``act`` of `play_on`."""
     memory = player.memory
@@ -236,7 +236,7 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     return True, bits
 
 
-@part
+@inlined
 def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
     """Play the game in ``memory.state`` to its end.
 
@@ -252,7 +252,7 @@ def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
 # ------------------------------------------------------------------------------------ learning
 
 
-@rare
+@separate
 def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     """Move the value of the position in the network's inputs towards the target.
 
@@ -282,7 +282,7 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     return loss
 
 
-@part
+@inlined
 def _learn_from_game(memory: Memory, positions: Any, trace: float, rate: np.float32) -> Any:
     """Learn from the game that is over, its last position first; returns the sum of losses."""
     s, history, target = memory.state[0], memory.history, memory.target

@@ -17,7 +17,7 @@ from carolus_env.networks.forward import Activations, Weights
 from carolus_env.networks.inputs import Inputs
 from carolus_env.networks.network import LEAK, LINEAR
 from carolus_env.system.arrays import F32, Int
-from carolus_env.system.compiler import kernel, rare
+from carolus_env.system.compiler import kernel, separate
 
 BETA1: Final = np.float32(0.9)
 BETA2: Final = np.float32(0.999)
@@ -56,7 +56,7 @@ def transpose(matrix: F32, transposed: F32) -> None:
             transposed[j, i] = matrix[i, j]
 
 
-@rare
+@separate
 def backpropagate(
     weights: Weights, stage: Int, hidden: F32, activations: Activations, deltas: Deltas
 ) -> None:

@@ -21,7 +21,7 @@ from carolus_env.networks.inputs import Inputs, encode, store_inputs, team_role
 from carolus_env.networks.network import LEAK, LINEAR, SUREST
 from carolus_env.networks.tables import Layout, layout
 from carolus_env.system.arrays import F32, Int, Records, float32, int64
-from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 MOST_UPDATES: Final = 32
 """Incremental updates of the sums before a full recompute, so that rounding errors stay small."""
@@ -123,7 +123,7 @@ def _leaky(number: np.float32) -> np.float32:
     return number if number > float32(0) else LEAK * number
 
 
-@rare
+@separate
 def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
     """Compute the first layer in full: add up the rows and features."""
     rows = weights.rows
@@ -148,14 +148,14 @@ def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
                 sums[j] += number * a[j]
 
 
-@part
+@inlined
 def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
     """Note that the sums were computed in full for these inputs."""
     accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
     store_inputs(inputs, accumulator.rows, accumulator.features)
 
 
-@part
+@inlined
 def _exchange_rows(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32) -> None:
     """Update the sums by the rows that have changed."""
     rows, changed, before = weights.rows, accumulator.changed, accumulator.before
@@ -186,7 +186,7 @@ def _exchange_rows(weights: Weights, inputs: Inputs, accumulator: Accumulator, s
     accumulator.length[0] = count
 
 
-@part
+@inlined
 def _exchange_features(
     weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32
 ) -> None:
@@ -209,7 +209,7 @@ def _exchange_features(
             sums[j] += growths[twos] * a[j]
 
 
-@rare
+@separate
 def update_sums(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32) -> None:
     """Compute the first layer by updates, in full if there is nothing to update."""
     if accumulator.length[0] == 0 or accumulator.updates[0] == MOST_UPDATES:
@@ -221,7 +221,7 @@ def update_sums(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums
     _exchange_features(weights, inputs, accumulator, sums)
 
 
-@rare
+@separate
 def apply_layers(weights: Weights, stage: Int, activations: Activations) -> None:
     """Compute the other layers, those of a stage, from ``activations.sums`` on."""
     sums, first, second = activations.sums, activations.first, activations.second
@@ -292,7 +292,7 @@ def reset_accumulator(net: Network) -> None:
     net.accumulator.length[0] = 0
 
 
-@rare
+@separate
 def evaluate(s: np.void, net: Network) -> None:
     """Write ``net.inputs`` and ``net.activations`` for a position that is not over."""
     encode(s, net.layout, net.inputs)
@@ -300,7 +300,7 @@ def evaluate(s: np.void, net: Network) -> None:
     apply_layers(net.weights, net.inputs.stage[0], net.activations)
 
 
-@part
+@inlined
 def write_value(s: np.void, net: Network, values: Any) -> None:
     """Write each team's win probability in ``s``, over or not: ``(3,)`` float64."""
     teams = int64(s["teams"])
@@ -313,7 +313,7 @@ def write_value(s: np.void, net: Network, values: Any) -> None:
         values[team] = net.activations.values[team_role(s, team)]
 
 
-@part
+@inlined
 def team_value(s: np.void, team: Int, net: Network) -> Any:
     """Return the team's win probability in ``s``, over or not."""
     if s["phase"] == OVER:

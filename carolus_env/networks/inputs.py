@@ -75,7 +75,7 @@ from carolus_env.planning.heuristic import (
     write_seats,
 )
 from carolus_env.system.arrays import F32, I16, I32, Int, Records, float32, int64
-from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
@@ -184,7 +184,7 @@ def _put(inputs: Inputs, count: Int, row: Int) -> Int:
     return count + 1
 
 
-@part
+@inlined
 def _write_turns(s: np.void, inputs: Inputs) -> None:
     """Write what each player can do in its next turn: ``discs``, ``spare`` and ``taken``."""
     players, phase = int64(s["players"]), s["phase"]
@@ -229,7 +229,7 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
                 inputs.spare[role, clan] = min(dice - needed, own + at_hand - needed)
 
 
-@part
+@inlined
 def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables region, reach and border; return the count."""
     players, teams = int64(s["players"]), int64(s["teams"])
@@ -293,7 +293,7 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
     return count
 
 
-@part
+@inlined
 def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the table clan; return the count."""
     players = int64(s["players"])
@@ -320,7 +320,7 @@ def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> 
     return count
 
 
-@part
+@inlined
 def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables about hands, discs and reserves; return the count."""
     players = int64(s["players"])
@@ -348,7 +348,7 @@ def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
     return count
 
 
-@part
+@inlined
 def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables castles, circle and moment; return the count."""
     most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
@@ -372,7 +372,7 @@ def stage_of(s: np.void) -> Int:
     return stage + int64(s["phase"] == DISC) * (len(SMALLER) + 1)
 
 
-@rare
+@separate
 def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
     """Write the inputs of the network for ``s``, a game that is not over."""
     write_seats(s, int64(s["player"]), inputs.seats)

@@ -15,7 +15,7 @@ from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import DISC, DISCS, FIRST_CROWN, FIRST_DISC, MOVE, PLACE
 from carolus_env.planning.plans import PlanScratch, list_plans
 from carolus_env.system.arrays import I64, Int
-from carolus_env.system.compiler import kernel, rare
+from carolus_env.system.compiler import kernel, separate
 
 EVERY: Final = 4096
 """More plans than a turn has, but for some turns with paladins anywhere."""
@@ -76,7 +76,7 @@ def list_actions(s: np.void, choices: I64) -> Int:
     return count
 
 
-@rare
+@separate
 def list_choices(s: np.void, proposals: CandidateGenerator) -> Int:
     """Write the choices in ``s``: a turn's plans, or the legal actions; returns how many.
 

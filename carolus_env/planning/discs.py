@@ -16,7 +16,7 @@ from carolus_env.engine.rules import DISCS, FIRST_DISC, MAX_PLAYERS, MAX_TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.planning.plans import NONE_YET, play
 from carolus_env.system.arrays import int64
-from carolus_env.system.compiler import part
+from carolus_env.system.compiler import inlined
 
 
 class DiscScratch(NamedTuple):
@@ -43,7 +43,7 @@ class DiscScratch(NamedTuple):
         )
 
 
-@part
+@inlined
 def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch: Any) -> Any:
     """Value the discs that can be played in ``s``; returns the best one, as an action.
 

@@ -38,7 +38,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, as_states
 from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
-from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 
 class Feature(NamedTuple):
@@ -197,7 +197,7 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
             features[team, TAKEABLE_PALADINS] += out
 
 
-@part
+@inlined
 def _count_clans(s: np.void, features: F64) -> None:
     for clan in range(CLANS):
         count_clan(s, clan, features)
@@ -218,7 +218,7 @@ def margin(power: Int, other: Int, third: Int) -> Int:
     return min(max(power - max(other, third), -_MARGIN), _MARGIN)
 
 
-@part
+@inlined
 def _count_regions(s: np.void, features: F64) -> None:
     count, emperor = int64(s["regions"]), int64(s["emperor"])
     three = int64(s["teams"] > 2)
@@ -260,7 +260,7 @@ def _count_regions(s: np.void, features: F64) -> None:
     features[0, ATTACK], features[1, ATTACK], features[2, ATTACK] = attack_0, attack_1, attack_2
 
 
-@rare
+@separate
 def count_but_clans(s: np.void, features: F64) -> None:
     """Write all of `FEATURES` but those of the clans to rows that hold zeros."""
     _count_regions(s, features)
@@ -286,7 +286,7 @@ def forget_features(features: F64) -> None:
             features[team, k] = 0.0
 
 
-@part
+@inlined
 def write_features(s: np.void, features: F64) -> None:
     """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
     forget_features(features)
@@ -315,7 +315,7 @@ def write_final_scores(winners: Int, scores: F64) -> None:
         scores[team] = SURE * (int64(winners) >> team & 1)
 
 
-@rare
+@separate
 def write_scores(s: np.void, weights: F64, features: F64, scores: F64) -> None:
     """Write each team's score to ``scores``, ``(3,)`` float64; `SURE` if it has won."""
     if s["phase"] == OVER:
@@ -332,7 +332,7 @@ def rivals(team: Int, teams: Int) -> tuple[Int, Int]:
     return first, first if teams == 2 else (team + 2) % teams
 
 
-@part
+@inlined
 def write_seats(s: np.void, player: Any, seats: Any) -> None:
     """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
     players = int64(s["players"])

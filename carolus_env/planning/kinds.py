@@ -48,7 +48,7 @@ from carolus_env.planning.heuristic import (
     write_final_scores,
 )
 from carolus_env.system.arrays import F64, Int, Records, int64
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.system.compiler import inlined, kernel, separate
 
 TO_REGION: Final = 1
 TO_COURT: Final = max(DICE) + 1
@@ -172,7 +172,7 @@ def _weighed_clans(features: F64, weights: F64) -> float:
     return total
 
 
-@part
+@inlined
 def begin_kinds(context: PlanContext, kinds: Kinds) -> None:
     """Reset the cache, and compute the effects of each clan's paladins in this position.
 
@@ -222,7 +222,7 @@ def _row(key: Int) -> Int:
     return ((key % _KEYS * _MIX) & 0xFFFFFFFF) * _ROWS >> 32
 
 
-@rare
+@separate
 def _place_all(s: np.void, shares: Int, destination: Int) -> None:
     """Place the paladins: those for the region at ``destination``, nowhere if that is NOBODY."""
     for clan in range(CLANS):
@@ -234,7 +234,7 @@ def _place_all(s: np.void, shares: Int, destination: Int) -> None:
                 place_paladin(s, clan, destination)
 
 
-@rare
+@separate
 def _write_powers(shares: Int, control: Int, context: PlanContext, kinds: Kinds) -> None:
     """Write ``powers`` where plans with these shares leave control."""
     s = context.before
@@ -272,7 +272,7 @@ def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
             features[team, k] = total
 
 
-@rare
+@separate
 def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
     """Play a plan out, and store what all plans of its kind share.
 
@@ -332,7 +332,7 @@ def _powers(kind: np.void, added: Int) -> tuple[Int, Int, Int]:
     return power_0, power_1, int64(kind["powers"][2]) + (added >> 16)
 
 
-@part
+@inlined
 def kind_after(
     shares: Int, effect: Int, target: Int, stop: Int, context: PlanContext, kinds: Kinds
 ) -> Any:
@@ -413,7 +413,7 @@ def write_rough_scores(
     scores[2] = kind["rest"][2] + weighed[2] + margin_2 * factor_2
 
 
-@part
+@inlined
 def write_scores_after(
     row: Int, shares: Int, effect: Int, context: PlanContext, kinds: Kinds, scores: F64
 ) -> None:

@@ -45,7 +45,7 @@ from carolus_env.planning.kinds import (
     write_weighed_clans,
 )
 from carolus_env.system.arrays import F64, I64, Int, Records, int64
-from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
@@ -147,7 +147,7 @@ def rest_of(plan: Int) -> Int:
     return plan >> _STEP
 
 
-@rare
+@separate
 def play(s: np.void, action: Int) -> None:
     """Call `turns.play`, compiled once and called."""
     turns.play(s, action)
@@ -205,7 +205,7 @@ def _following(clan: Int, target: Int, only: Int, targets: Int) -> tuple[Int, In
     return (clan + 1, 0) if target == last else (clan, after)
 
 
-@part
+@inlined
 def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     """Return the `Listing` of ``s``; nothing is placed yet."""
     regions, level = int64(s["regions"]), scratch.levels[0]
@@ -251,7 +251,7 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     return True
 
 
-@part
+@inlined
 def _write_scores_after_move(s: np.void, steps: Int, weights: F64, scratch: PlanScratch) -> None:
     """Write each team's score once the Emperor has moved ``steps``."""
     last = scratch.states.shape[0] - 1
@@ -260,7 +260,7 @@ def _write_scores_after_move(s: np.void, steps: Int, weights: F64, scratch: Plan
     write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
 
 
-@part
+@inlined
 def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, values: F64) -> Any:
     """Value every stop of the Emperor after all placements, and keep the best plans.
 
@@ -299,7 +299,7 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
     return count
 
 
-@rare
+@separate
 def list_plans(
     s: np.void, width: Int, weights: F64, scratch: PlanScratch, plans: I64, values: F64
 ) -> Int:

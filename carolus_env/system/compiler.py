@@ -1,8 +1,9 @@
 """Compilation of kernels: with Numba, and a cache that cannot go stale.
 
-`kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
-place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
-kernels they use are compiled into them. An entry releases the interpreter's lock.
+`kernel` marks a function that becomes a part of those that call it, `separate` one that stays a
+function of its own (it is large, or has many callers), `inlined` one whose source becomes a part
+of its caller's, `entry` a loop over a batch that Python calls. Only entries are cached, since what
+they call is compiled with them. An entry releases the interpreter's lock.
 
 All this is `numba.njit` with options, and two replacements of parts of Numba that make a user wait
 half as long: kernels are linked before they are optimised, and passes that they do not need are
@@ -70,7 +71,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return linked(function, forceinline=True, **_OPTIONS) if COMPILED else function
 
 
-def part(function: Callable[P, R]) -> Callable[P, R]:
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that one other function calls, as a part of its source.
 
     It may be handed kernels, and can return what only its caller's source makes plain.
@@ -78,8 +79,8 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
     return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
 
 
-def rare(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that kernels seldom call; it stays a separate function."""
+def separate(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels call; it stays a separate function."""
     return linked(function, forceinline=False, **_OPTIONS) if COMPILED else function
 
 

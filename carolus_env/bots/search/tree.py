@@ -54,7 +54,7 @@ from carolus_env.planning.choices import in_turn, list_actions
 from carolus_env.planning.heuristic import write_chances, write_scores
 from carolus_env.planning.plans import PlanScratch, first_of, list_plans, play, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.system.compiler import inlined, kernel, separate
 
 _PLAYOUT_LIMIT: Final = 100_000
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
@@ -63,14 +63,14 @@ _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 # ------------------------------------------------------------------------------------ values
 
 
-@rare
+@separate
 def value_now(s: np.void, weights: F64, scratch: PlanScratch, chances: F64) -> None:
     """Write each team's win probability by the evaluation of the position."""
     write_scores(s, weights, scratch.features, scratch.scores)
     write_chances(scratch.scores, int64(s["teams"]), chances)
 
 
-@rare
+@separate
 def value_by_playout(s: np.void, bits: Bits, chances: F64) -> None:
     """Play ``s`` at random by the stream ``bits``, and write each team's win probability."""
     play_at_random(s, bits, _PLAYOUT_LIMIT)
@@ -93,7 +93,7 @@ def _log_odds(chance: float) -> float:
     return np.log(chance / (1.0 - chance))
 
 
-@rare
+@separate
 def list_choices(s: np.void, settings: Settings, weights: F64, tree: Forest) -> None:
     """List the choices in ``s``: the best plans of a turn, best first, or the legal actions."""
     if not in_turn(s):
@@ -107,7 +107,7 @@ def list_choices(s: np.void, settings: Settings, weights: F64, tree: Forest) -> 
     tree.listed[0] = list_plans(s, where, weights, tree.scratch, plans, values)
 
 
-@rare
+@separate
 def value_choices(s: np.void, net: Network, tree: Forest) -> None:
     """Write the tree's ``outcomes``: each team's win probability after each listed choice of ``s``.
 
@@ -120,7 +120,7 @@ def value_choices(s: np.void, net: Network, tree: Forest) -> None:
         write_value(tree.after[0], net, tree.outcomes[k])
 
 
-@rare
+@separate
 def take_outcomes(s: np.void, tree: Forest) -> Int:
     """Write the choices' log odds and the value of ``s``, that of the best choice.
 
@@ -137,7 +137,7 @@ def take_outcomes(s: np.void, tree: Forest) -> Int:
     return chosen
 
 
-@part
+@inlined
 def value_leaf(
     settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
 ) -> None:
@@ -161,7 +161,7 @@ def value_leaf(
         value_now(tree.after[0], weights, tree.scratch, tree.chances)
 
 
-@rare
+@separate
 def add_node(s: np.void, settings: Settings, tree: Forest) -> Int:
     """Add the position, whose choices are listed and valued, to the tree.
 
@@ -244,7 +244,7 @@ def child_at(nodes: Records, edges: Records, edge: Int, key: Bits) -> Int:
     return child
 
 
-@part
+@inlined
 def _crown(s: np.void, settings: Settings, weights: F64, tree: Forest, net: Network | None) -> Any:
     """Return the clan that the crown should become, as `Settings.crowns` says, as an action."""
     if net is None or settings.crowns == BY_PLANNER:
@@ -268,7 +268,7 @@ def roll_and_crown(
         turns.roll_on(s)
 
 
-@rare
+@separate
 def go_down(
     s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
 ) -> Bits:
@@ -319,7 +319,7 @@ def back_up(tree: Forest) -> None:
             edge["value"][team] += tree.chances[team]
 
 
-@part
+@inlined
 def grow(settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None) -> None:
     """Value the leaf and add it to the tree; count its value along the path."""
     leaf = tree.leaf[0]
@@ -333,7 +333,7 @@ def grow(settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Networ
     back_up(tree)
 
 
-@part
+@inlined
 def simulate(
     s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
 ) -> Any:

@@ -21,7 +21,7 @@ from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import STOP, play_plan
 from carolus_env.system.arrays import F64, Int, Records
-from carolus_env.system.compiler import entry, rare
+from carolus_env.system.compiler import entry, separate
 from carolus_env.system.options import option
 
 LOOKS: Final = ("now", "turn")
@@ -67,7 +67,7 @@ def new_selector(players: int, weights: Weights, width: int, candidates: int) ->
     return CandidateSelector.of(Network.of(players, weights), width, listing, candidates)
 
 
-@rare
+@separate
 def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
     """Play the best next choice, and write each team's win probability after it.
 
@@ -81,7 +81,7 @@ def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
     write_value(s, selector.net, values)
 
 
-@rare
+@separate
 def value_discs(s: np.void, ahead: Ahead) -> Int:
     """Look ahead at the discs that can be played in ``s``, and write ``ahead.discs.values``.
 

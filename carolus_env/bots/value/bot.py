@@ -28,7 +28,7 @@ from carolus_env.planning.choices import EVERY, list_choices
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
 from carolus_env.system.arrays import F64, I64, Bits, Int, Records, int64
-from carolus_env.system.compiler import entry, rare
+from carolus_env.system.compiler import entry, separate
 from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
@@ -99,7 +99,7 @@ class Player(NamedTuple):
         )
 
 
-@rare
+@separate
 def _value_discs(s: np.void, player: Player, count: Int) -> Int:
     """Write the value of each listed disc by looking ahead; returns the best one's index."""
     values, choices = player.selector.values, player.selector.proposals.choices
@@ -111,7 +111,7 @@ def _value_discs(s: np.void, player: Player, count: Int) -> Int:
     return best
 
 
-@rare
+@separate
 def decide(s: np.void, player: Player) -> Int:
     """Return the bot's choice, a plan."""
     selector = player.selector
@@ -125,7 +125,7 @@ def decide(s: np.void, player: Player) -> Int:
     return selector.proposals.choices[best]
 
 
-@rare
+@separate
 def choose(s: np.void, rest: Int, bits: Bits, player: Player) -> tuple[Int, Bits]:
     """Return the bot's plan, ``rest`` if it has one, and the stream, drawn from only for errors."""
     wrong, bits = error(s, bits, player.errors)

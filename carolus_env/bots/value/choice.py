@@ -17,7 +17,7 @@ from carolus_env.networks.forward import Network, reset_accumulator, team_value
 from carolus_env.planning.choices import CandidateGenerator, list_choices
 from carolus_env.planning.plans import play_plan
 from carolus_env.system.arrays import Int, int64
-from carolus_env.system.compiler import rare
+from carolus_env.system.compiler import separate
 
 
 class CandidateSelector(NamedTuple):
@@ -48,7 +48,7 @@ class CandidateSelector(NamedTuple):
         return cls(net, proposals, np.zeros(len(proposals.choices)), np.zeros(1, STATE))
 
 
-@rare
+@separate
 def value_choices(s: np.void, selector: CandidateSelector, count: Int) -> Int:
     """Write the value after each of the first choices; returns the best one's index."""
     team, best = int64(s["team"][s["player"]]), 0
@@ -62,7 +62,7 @@ def value_choices(s: np.void, selector: CandidateSelector, count: Int) -> Int:
     return best
 
 
-@rare
+@separate
 def best_choice(s: np.void, selector: CandidateSelector) -> Int:
     """Return the best choice by the position after it, a plan."""
     count = list_choices(s, selector.proposals)

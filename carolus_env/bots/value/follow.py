@@ -22,7 +22,7 @@ from carolus_env.planning.choices import EVERY, in_turn, list_choices
 from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.plans import ONE, play, play_plan
 from carolus_env.system.arrays import Bits, Int, int64, uint64
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.system.compiler import inlined, kernel, separate
 
 MOST: Final = 64
 """Maximum number of choices that are followed; in a position that seems lost all of these are."""
@@ -80,7 +80,7 @@ class Follower(NamedTuple):
         )
 
 
-@part
+@inlined
 def _complete(s: np.void, player: Int, follower: Follower) -> None:
     """Answer the disc, or choose the further crowns, that ``player`` has just chosen in ``s``."""
     while s["phase"] == DISC and s["turn"] > 0:
@@ -90,7 +90,7 @@ def _complete(s: np.void, player: Int, follower: Follower) -> None:
         play_plan(s, best_choice(s, follower.selector))
 
 
-@part
+@inlined
 def _value_of_sample(start: np.void, team: Int, follower: Follower, bits: Bits) -> Any:
     """Play turns on from ``start``, and return the value to a team before the next dice."""
     follower.after[0] = start
@@ -135,7 +135,7 @@ def _take_best(follower: Follower, selector: CandidateSelector, count: Int, most
     return most
 
 
-@rare
+@separate
 def _best_followed(s: np.void, follower: Follower, count: Int, bits: Bits) -> Any:
     """Compare the first ``count`` of the follower's ``plans``, choices in ``s``.
 
@@ -162,7 +162,7 @@ def _best_followed(s: np.void, follower: Follower, count: Int, bits: Bits) -> An
     return follower.plans[order[0]], follower.sums[order[0]] / done
 
 
-@rare
+@separate
 def best_by_following(
     s: np.void, selector: CandidateSelector, count: Int, follower: Follower
 ) -> Int:

@@ -16,13 +16,13 @@ from carolus_env.bots.value.ahead import new_selector
 from carolus_env.bots.value.choice import CandidateSelector, best_choice
 from carolus_env.planning.plans import STOP
 from carolus_env.system.arrays import Bits, Int
-from carolus_env.system.compiler import rare
+from carolus_env.system.compiler import separate
 
 CANDIDATES: Final = 8
 """Number of a turn's plans that the network compares, the planner's best ones."""
 
 
-@rare
+@separate
 def choose(s: np.void, rest: Int, bits: Bits, selector: CandidateSelector) -> tuple[Int, Bits]:
     """Return the rest of the plan, or the choice with the best position after it; the stream."""
     return (rest if rest != 0 else best_choice(s, selector)), bits

@@ -7,10 +7,10 @@ import numpy as np
 from carolus_env.engine.kernels.packed import EACH_CLAN, NOTHING, clan_word, sum_of, where_equal
 from carolus_env.engine.rules import CLANS, CROWN, MAX_PLAYERS, NOBODY
 from carolus_env.system.arrays import Bits, Int, int64, uint64
-from carolus_env.system.compiler import kernel, rare
+from carolus_env.system.compiler import kernel, separate
 
 
-@rare
+@separate
 def smallest_court(s: np.void, clan: Int) -> Int:
     """Return the clan's paladins in the court that holds the fewest."""
     fewest = int64(s["courts"][0, clan])
@@ -25,7 +25,7 @@ def can_be_taken(s: np.void, clan: Int) -> bool:
     return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
 
 
-@rare
+@separate
 def any_can_be_taken(s: np.void) -> bool:
     """Return whether `can_be_taken` holds for any clan."""
     for clan in range(CLANS):
@@ -34,7 +34,7 @@ def any_can_be_taken(s: np.void) -> bool:
     return False
 
 
-@rare
+@separate
 def return_from_courts(s: np.void, clan: Int) -> None:
     """Take as many from every court as the smallest holds, to the supply; so no control changes."""
     returned = smallest_court(s, clan)

@@ -12,7 +12,7 @@ from carolus_env.engine.kernels.courts import clans_of
 from carolus_env.engine.kernels.packed import clan_word, lanes, sum_of
 from carolus_env.engine.rules import CLANS, NOBODY
 from carolus_env.system.arrays import Bits, Int, int64
-from carolus_env.system.compiler import kernel, rare
+from carolus_env.system.compiler import kernel, separate
 
 
 @kernel
@@ -69,7 +69,7 @@ def take_over(s: np.void, region: Int, team: Int) -> None:
     s["region_owner"][region] = team
 
 
-@rare
+@separate
 def absorb_next(s: np.void, region: Int) -> None:
     """Merge the region with its clockwise neighbour; the new one starts where the region does."""
     count = int64(s["regions"])
@@ -96,7 +96,7 @@ def absorb_next(s: np.void, region: Int) -> None:
     s["regions"] = last
 
 
-@rare
+@separate
 def merge_neighbours(s: np.void) -> None:
     """Join the Emperor's region with its neighbours of the same team.
 
