@@ -33,9 +33,8 @@ from agilerl.networks.distributions import EvolvableDistribution
 from agilerl.networks.value_networks import ValueNetwork
 from agilerl.rollouts.on_policy import collect_rollouts
 from gymnasium.vector import AutoresetMode, VectorEnv
+from scorer import Scorer, ScorerAgent, TurnArgs, run
 from torch import Tensor, nn
-
-from carolus_env.integrations.pytorch import Scorer, ScorerAgent, TurnArgs, run
 
 
 @dataclass

@@ -22,14 +22,13 @@ from typing import Any
 
 import gymnasium
 from gymnasium.vector import AutoresetMode
+from scorer import ActorCritic, ScorerAgent, TurnArgs, run
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper, wrap_env
 from skrl.memories.torch import RandomMemory
 from skrl.models.torch import CategoricalMixin, DeterministicMixin, Model
 from skrl.trainers.torch import SequentialTrainer
 from skrl.utils import set_seed
-
-from carolus_env.integrations.pytorch import ActorCritic, ScorerAgent, TurnArgs, run
 
 
 @dataclass

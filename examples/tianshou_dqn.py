@@ -23,6 +23,7 @@ import gymnasium
 import numpy as np
 import torch
 from gymnasium.wrappers import TransformObservation
+from scorer import Scorer, ScorerAgent, TurnArgs, run
 from tianshou.algorithm.modelfree.dqn import DQN, DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, VectorReplayBuffer
@@ -30,7 +31,6 @@ from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 
 from carolus_env.envs.candidates import length
-from carolus_env.integrations.pytorch import Scorer, ScorerAgent, TurnArgs, run
 
 
 @dataclass

@@ -22,6 +22,7 @@ from pathlib import Path
 import gymnasium
 import torch
 from gymnasium.vector import AutoresetMode
+from scorer import ActorCritic, ScorerAgent, TurnArgs, run
 from tensordict.nn import ProbabilisticTensorDictModule as Drawn
 from tensordict.nn import ProbabilisticTensorDictSequential as Actor
 from tensordict.nn import TensorDictModule as Module
@@ -31,8 +32,6 @@ from torchrl.envs import ActionMask, GymWrapper, TransformedEnv
 from torchrl.modules import MaskedCategorical
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
-
-from carolus_env.integrations.pytorch import ActorCritic, ScorerAgent, TurnArgs, run
 
 
 @dataclass

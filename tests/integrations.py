@@ -346,7 +346,8 @@ def check(name: str, wheel: Path, folder: Path, full: bool) -> bool:
     work.mkdir(parents=True)
     shutil.copy(__file__, work)
     if library.example:
-        shutil.copy(ROOT / "examples" / library.example.partition(":")[0], work)
+        for file in (library.example.partition(":")[0], "scorer.py"):
+            shutil.copy(ROOT / "examples" / file, work)
     try:
         python = install(folder / "venv", wheel, library.requires)
     except subprocess.CalledProcessError as error:

@@ -458,7 +458,7 @@ def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(r
 
     from carolus_env.envs.sb3 import CarolusTurnsVecEnv
     from carolus_env.envs.turns import Turns
-    from carolus_env.integrations.sb3 import MlpModel, likeliest
+    from carolus_env.integrations.sb3_agent import MlpModel, likeliest
 
     theirs = MaskablePPO.load(folder / "resume" / "model_512_steps")
     env = CarolusTurnsVecEnv(Rules(), 64, "random", seed=3, turns=Turns(8))

@@ -13,7 +13,7 @@ from carolus_env import bots, engine
 from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rules, action_parts
 from carolus_env.engine.state import single
 from carolus_env.notation import region_text
-from carolus_env.play import words
+from carolus_env.play import descriptions
 from carolus_env.play.library import Replay
 from carolus_env.play.session import Session, TurnError, up_to
 from carolus_env.records import make_record, record_line
@@ -139,12 +139,12 @@ def test_actions_steps_and_regions_are_described_as_what_then_happens(players):
     session = fresh(*["greedy"] * players, seed=players)
     teams, said, first = session.team_names(), set[str](), dict[str, str]()
     while not session.over:
-        regions, steps = words.regions_of(session.state, teams), session.steps()
+        regions, steps = descriptions.regions_of(session.state, teams), session.steps()
         legal = [decision.action for decision in session.legal()]
         assert [step.action for step in steps] == (legal if session.state["phase"] == MOVE else [])
         for action in legal:
-            text = words.action_words(session.state, action)
-            assert words.action_label(session.state, action) in text
+            text = descriptions.action_words(session.state, action)
+            assert descriptions.action_label(session.state, action) in text
             first.setdefault(action_parts(action).kind, text)
         for step in steps:
             after = single(session.state)
@@ -162,9 +162,9 @@ def test_actions_steps_and_regions_are_described_as_what_then_happens(players):
             assert region.territories == region_text(session.state, step.region)
             said.add(re.sub("|".join(teams), "X", region.result))
         action = session.ask_agent()
-        text = words.action_words(session.last[0], action)
+        text = descriptions.action_words(session.last[0], action)
         line = next(line for line in session.log()[::-1] if not line.text.startswith("rolls"))
-        assert line.words.startswith(words.third_person(text))
+        assert line.words.startswith(descriptions.third_person(text))
         assert (", gaining control of " in line.words) == line.text.endswith("court!")
     assert said >= {"X would build a castle", "X would keep it"}
     assert first["disc"] == "play disc 1" and first["crown"] == "choose red for the crown"
@@ -179,7 +179,7 @@ def test_results_speak_of_castles_by_name():
     for seed in range(4):
         session = fresh("greedy", "random", seed=seed)
         while not session.over:
-            texts += [step.text for step in words.emperor_steps(session.state, teams)]
+            texts += [step.text for step in descriptions.emperor_steps(session.state, teams)]
             session.ask_agent()
     said = " | ".join(texts)
     for text in (
@@ -200,7 +200,7 @@ def test_placements_say_what_they_come_to():
     kinds = set()
     while not session.over:
         teams, before = session.team_names(), session.state
-        result = words.placements(before, session.names, teams)
+        result = descriptions.placements(before, session.names, teams)
         legal = [decision.action for decision in session.legal()]
         assert list(result) == (legal if before["phase"] == PLACE else [])
         if session.agent is not None:
@@ -213,7 +213,7 @@ def test_placements_say_what_they_come_to():
         _, _, clan, destination = action_parts(action)
         after, text = session.state, result[action]
         if destination:
-            assert text == words.regions_of(after, teams)[destination - 1]
+            assert text == descriptions.regions_of(after, teams)[destination - 1]
         else:
             mine, theirs = after["courts"][:2, clan]
             assert f"at court: {mine} for Player 1, {theirs} for greedy; " in text
@@ -235,7 +235,7 @@ def test_placements_say_what_they_come_to():
 def test_the_outcome_says_who_won_and_why(castles, winners, sentence):
     state = play_on(fresh("greedy", "greedy", seed=1)).state.copy()
     state["castles"][:2], state["winners"] = castles, winners
-    assert words.outcome(state, ("Ann", "Bob")).startswith(sentence)
+    assert descriptions.outcome(state, ("Ann", "Bob")).startswith(sentence)
 
 
 def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named():

@@ -18,7 +18,7 @@ from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
 from carolus_env.engine.kernels import generator
-from carolus_env.engine.kernels.actions import disc_of
+from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, common_players
 from carolus_env.networks.forward import (

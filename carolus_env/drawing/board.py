@@ -30,11 +30,11 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from carolus_env.drawing.alt_text import description, title
 from carolus_env.drawing.circle import circle
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.seats import PANEL_HEIGHT, PANEL_WIDTH, panel
 from carolus_env.drawing.style import THEMES, style_sheet
-from carolus_env.drawing.words import description, title
 
 LAYOUTS: Final = ("tall", "wide", "narrow")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, Final
 
-from carolus_env.drawing import pieces, words
+from carolus_env.drawing import alt_text, pieces
 from carolus_env.drawing.scene import Decision, Scene
 from carolus_env.drawing.shapes import (
     CASTLE_RADIUS,
@@ -69,8 +69,8 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
     is_open = bool(steps) or (scene.phase == "place" and bool(scene.legal))
     yield (
         f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
-        f'data-territories="{words.span(region)}"{actions}>'
-        f"<title>{escape(words.region_words(scene, k))}</title>"
+        f'data-territories="{alt_text.span(region)}"{actions}>'
+        f"<title>{escape(alt_text.region_words(scene, k))}</title>"
     )
     yield from _ground(scene, k, is_open)
     came = [sum(mark.clan == clan for mark in _marks_on(scene, region)) for clan in range(CLANS)]
@@ -214,7 +214,7 @@ def _middle(scene: Scene) -> Iterator[str]:
     yield _line(310, head, 21, "f-soft")
     yield from _headline(scene)
     if scene.last:
-        for line, content in enumerate(words.decision_words(scene, scene.last)):
+        for line, content in enumerate(alt_text.decision_words(scene, scene.last)):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield '<g class="supply">'
     yield _line(462, "supply", 20, "f-soft")
@@ -241,12 +241,12 @@ def _headline(scene: Scene) -> Iterator[str]:
     """Yield who won and why, or the player to move and what is due."""
     if scene.phase == "over":
         yield _line(346, *pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20), "f-ink bold")
-        yield _line(380, words.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
+        yield _line(380, alt_text.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
         return
     assert scene.player is not None
     name = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
     yield _line(346, *name, "f-ink bold")
-    yield _line(382, words.due(scene), 23, "f-ink")
+    yield _line(382, alt_text.due(scene), 23, "f-ink")
 
 
 def _order(scene: Scene, x: float, y: float) -> Iterator[str]:

@@ -17,7 +17,7 @@ from carolus_env.engine.rules import (
     action_parts,
     move_action,
 )
-from carolus_env.notation.words import team_names
+from carolus_env.notation.vocabulary import team_names
 from carolus_env.records import position
 
 _NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

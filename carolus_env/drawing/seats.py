@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from carolus_env.drawing import pieces, words
+from carolus_env.drawing import alt_text, pieces
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.shapes import CLAN_STYLES, GOLD, TEAM_STYLES, clan_shape, crown_shape
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISCS, court_action, disc_action
-from carolus_env.notation.words import counted
+from carolus_env.notation.vocabulary import counted
 
 PANEL_WIDTH: Final = 491.0
 PANEL_HEIGHT: Final = 300.0
@@ -116,7 +116,7 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
     edge = 'class="s-open f-back" stroke-width="4"' if is_open else 'class="f-back"'
     yield (
         f'<g class="court{" open" if is_open else ""}" data-seat="{seat}">'
-        f"<title>court of {escape(scene.names[seat])}: {words.paladin_words(court)}</title>"
+        f"<title>court of {escape(scene.names[seat])}: {alt_text.paladin_words(court)}</title>"
     )
     yield pieces.box(12, 116, PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
     for clan in range(CLANS):

@@ -10,7 +10,7 @@ import numpy as np
 
 from carolus_env.engine import rules_of
 from carolus_env.engine.rules import DISCS, NOBODY, OVER, TERRITORIES
-from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS, situation
+from carolus_env.notation.vocabulary import CLAN_LETTERS, TEAM_LETTERS, situation
 
 _WIDTH, _COLUMNS = 16, 5  # a cell's width, and cells in the top and bottom rows
 _INSIDE = _WIDTH * (_COLUMNS - 2) - 2

@@ -27,8 +27,8 @@ from carolus_env import engine
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS, MAX_PLAYERS, Rules
 from carolus_env.engine.state import States, copy
-from carolus_env.engine.unrolling import MOST_DICE, unroll
 from carolus_env.records.arrays import Arrays, Packed, read_games, read_packed, to_arrays
+from carolus_env.records.unrolling import MOST_DICE, unroll
 from carolus_env.system.options import values_text
 from carolus_env.system.version import __version__
 

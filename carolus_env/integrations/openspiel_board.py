@@ -25,7 +25,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, copy, single
 from carolus_env.notation import roll_text, to_line
-from carolus_env.notation.words import CLAN_LETTERS
+from carolus_env.notation.vocabulary import CLAN_LETTERS
 
 CHANCE: Final = -1
 """OpenSpiel's number of the player that chance is."""

@@ -5,7 +5,8 @@
 
 This file is meant to be copied: `Sb3Config` holds the hyperparameters, `Sb3Run.train` is the
 program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``sb3``. What it learnt
-is saved as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone (`integrations.sb3`).
+is saved as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone
+(`integrations.sb3_agent`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from carolus_env.engine.dealing import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
 from carolus_env.evaluation.placing import Evaluation
-from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
+from carolus_env.integrations.sb3_agent import MlpModel, Size, actor, agent_of
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance

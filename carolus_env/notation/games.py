@@ -13,7 +13,7 @@ from carolus_env.engine.rules import CROWN_CHOICE, DISC, OVER, PLACE, ROLL
 from carolus_env.engine.state import States, as_states, copy, single
 from carolus_env.notation.moves import NotationError, event_text, read_move, read_roll, run_text
 from carolus_env.notation.positions import from_text, to_line
-from carolus_env.notation.words import TEAM_LETTERS, situation
+from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
 from carolus_env.records import Played, PositionError, play_event, play_events
 from carolus_env.system.untrusted import shown
 

@@ -40,7 +40,7 @@ from carolus_env.engine.rules import (
     region_action,
 )
 from carolus_env.engine.state import States, single
-from carolus_env.notation.words import TEAM_LETTERS, situation, span_text
+from carolus_env.notation.vocabulary import TEAM_LETTERS, situation, span_text
 from carolus_env.system.untrusted import shown
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")

@@ -28,7 +28,7 @@ from carolus_env.engine.rules import (
     Rules,
 )
 from carolus_env.engine.state import States
-from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS
+from carolus_env.notation.vocabulary import CLAN_LETTERS, TEAM_LETTERS
 from carolus_env.records import PositionError
 from carolus_env.records.check import read_rules
 from carolus_env.records.position import from_dict, to_dict

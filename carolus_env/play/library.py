@@ -13,9 +13,9 @@ import numpy as np
 
 from carolus_env.engine.rules import OVER, Rules
 from carolus_env.engine.state import States
-from carolus_env.notation.words import team_names
+from carolus_env.notation.vocabulary import team_names
+from carolus_env.play.descriptions import log_line, outcome
 from carolus_env.play.session import positions_of
-from carolus_env.play.words import log_line, outcome
 from carolus_env.records import (
     Record,
     RecordError,

@@ -33,11 +33,11 @@ from carolus_env.notation import (
     read_moves,
     turn_texts,
 )
-from carolus_env.notation.words import TEAM_LETTERS, counted
+from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
+from carolus_env.play.descriptions import emperor_steps
 from carolus_env.play.library import agents_of
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
-from carolus_env.play.words import emperor_steps
 from carolus_env.records import (
     Record,
     RecordError,

@@ -12,10 +12,8 @@ from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, Rules, action_parts
 from carolus_env.notation import to_line
-from carolus_env.notation.words import team_names
-from carolus_env.play.library import GameFile, Replay
-from carolus_env.play.session import Hint, Session
-from carolus_env.play.words import (
+from carolus_env.notation.vocabulary import team_names
+from carolus_env.play.descriptions import (
     Region,
     action_label,
     action_words,
@@ -24,6 +22,8 @@ from carolus_env.play.words import (
     placements,
     regions_of,
 )
+from carolus_env.play.library import GameFile, Replay
+from carolus_env.play.session import Hint, Session
 
 View = dict[str, Any]
 

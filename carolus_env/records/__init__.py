@@ -13,7 +13,7 @@ the engine.
 
 from carolus_env.records.check import Record, RecordError, check_record
 from carolus_env.records.events import Played, play_event, play_events
-from carolus_env.records.files import (
+from carolus_env.records.jsonl import (
     read_records,
     record_line,
     scan_file,

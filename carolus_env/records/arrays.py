@@ -28,9 +28,9 @@ from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine.rules import ACTIONS, FACES, MAX_PLAYERS, Rules
 from carolus_env.engine.state import STATE, States, common_players, copy, from_bytes
-from carolus_env.engine.unrolling import FACE, MOST_DICE, unroll
 from carolus_env.records.check import Record, check_record, read_setup
-from carolus_env.records.files import read_records
+from carolus_env.records.jsonl import read_records
+from carolus_env.records.unrolling import FACE, MOST_DICE, unroll
 from carolus_env.system.files import write_file
 from carolus_env.system.threads import check_threads, runs, together
 

@@ -19,7 +19,7 @@ from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
 from carolus_env.bots.value.choice import CandidateSelector, value_choices
 from carolus_env.bots.value.follow import MOST, Follower, best_by_following
-from carolus_env.engine.kernels.actions import disc_of
+from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value

@@ -9,13 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from carolus_env.engine.kernels import generator
-from carolus_env.engine.kernels.actions import (
-    clan_of,
-    crown_clan_of,
-    destination_of,
-    disc_of,
-    steps_of,
-)
 from carolus_env.engine.kernels.courts import (
     any_can_be_taken,
     place_in_court,
@@ -32,11 +25,13 @@ from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CLANS,
     CROWN_CHOICE,
+    DESTINATIONS,
     DICE,
     DISC,
     DISCS,
     FACES,
     FIRST_CROWN,
+    FIRST_DISC,
     FIRST_MOVE,
     FIRST_PLACE,
     MIN_REGIONS,
@@ -419,6 +414,39 @@ def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
 
 
 # ------------------------------------------------------------------------------------ playing on
+
+# Each of these takes an action of its group of `rules.ACTION_GROUPS`; `rules.action_parts` is the
+# same for Python.
+
+
+@kernel
+def disc_of(action: Int) -> Int:
+    """Return the number of the disc played, 1 to 5."""
+    return action - FIRST_DISC + 1
+
+
+@kernel
+def crown_clan_of(action: Int) -> Int:
+    """Return the clan that the crown becomes."""
+    return action - FIRST_CROWN
+
+
+@kernel
+def steps_of(action: Int) -> Int:
+    """Return the Emperor's steps, 1 to 5."""
+    return action - FIRST_MOVE + 1
+
+
+@kernel
+def clan_of(action: Int) -> Int:
+    """Return the clan of the paladin placed."""
+    return (action - FIRST_PLACE) // DESTINATIONS
+
+
+@kernel
+def destination_of(action: Int) -> Int:
+    """Return the paladin's destination: 0 the court, 1 + k the region k from the Emperor's."""
+    return (action - FIRST_PLACE) % DESTINATIONS
 
 
 @kernel

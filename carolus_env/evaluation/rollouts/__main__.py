@@ -25,7 +25,7 @@ from carolus_env.engine.state import States
 from carolus_env.evaluation.rollouts.candidates import candidates, choice_text
 from carolus_env.evaluation.rollouts.rollout import ENDS, Options, Rollout, roll_out
 from carolus_env.notation import from_text, read_moves
-from carolus_env.notation.words import TEAM_LETTERS, situation
+from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
 from carolus_env.system import backends
 from carolus_env.system.options import command_parser
 from carolus_env.system.processes import InProcess, WorkerError

@@ -20,7 +20,7 @@ import numpy as np
 from carolus_env import engine
 from carolus_env.engine.rules import OVER, ROLL
 from carolus_env.integrations.language import turns
-from carolus_env.integrations.language.words import position_text, request_text, rules_text
+from carolus_env.integrations.language.prompts import position_text, request_text, rules_text
 from carolus_env.notation import NotationError, from_text, move_text, to_line, turn_text
 from carolus_env.system.untrusted import cut, shown
 

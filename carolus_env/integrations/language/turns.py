@@ -24,7 +24,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, single
 from carolus_env.notation import NotationError, legal_text, read_move
-from carolus_env.notation.words import counted
+from carolus_env.notation.vocabulary import counted
 from carolus_env.system.untrusted import shown
 
 LONGEST = 400

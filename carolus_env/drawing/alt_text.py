@@ -12,7 +12,7 @@ from carolus_env.drawing import pieces
 from carolus_env.drawing.scene import Decision, Scene
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY, action_parts
 from carolus_env.engine.state import single
-from carolus_env.notation.words import castle_words, counted, span_text
+from carolus_env.notation.vocabulary import castle_words, counted, span_text
 
 ENDINGS: Final = {
     "castles": "with as many castles as it takes",

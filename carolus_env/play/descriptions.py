@@ -18,7 +18,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import single, winning_teams
 from carolus_env.notation import event_text, region_text
-from carolus_env.notation.words import castle_words, counted, does, team_names
+from carolus_env.notation.vocabulary import castle_words, counted, does, team_names
 
 # ------------------------------------------------------------------------------------ actions
 

@@ -26,7 +26,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import single
 from carolus_env.integrations.language.turns import goes_on
 from carolus_env.notation import legal_text, move_text, region_text
-from carolus_env.notation.words import TEAM_LETTERS, counted
+from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
 from carolus_env.system.options import value_text
 
 _ON_ROLL: Final = "you choose its clan at once"

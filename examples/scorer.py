@@ -1,4 +1,4 @@
-"""Shared parts of the examples with PyTorch: a network over candidates, and its agent.
+"""What the examples of whole turns with PyTorch share: a network over candidates, and its agent.
 
 A step of ``CarolusMagnusTurns-v0`` is a choice among candidates, each a row of numbers
 (docs/turns.md). A `Scorer` applies the same weights to every row, so that no place of the list is
