@@ -8,6 +8,7 @@ import pytest
 import carolus_env as ce
 from agents import fit_planner
 from benchmarks import ladder
+from benchmarks import suite as suite_maker
 from carolus_env import bots, engine, evaluation
 from carolus_env.commands import dataset
 from carolus_env.engine import dealing, setup
@@ -15,7 +16,6 @@ from carolus_env.engine.dealing import Deals, derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import seed_generators
 from carolus_env.evaluation.rollouts import sampling
-from carolus_env.evaluation.suite import making
 from carolus_env.learners import LEARNERS
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
@@ -37,7 +37,7 @@ def data_set(seed: int, folder: Path) -> None:
 
 
 def suite(seed: int, folder: Path) -> None:
-    making._per_game(making.Plan(2, base="greedy", seed=seed))
+    suite_maker._per_game(suite_maker.SuiteRecipe(2, base="greedy", seed=seed))
 
 
 def learners(seed: int, folder: Path) -> None:

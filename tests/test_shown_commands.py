@@ -306,9 +306,8 @@ python -m benchmarks.throughput --save
 python -m carolus_env.evaluation.rollouts "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
 python -m carolus_env.evaluation.rollouts POSITION
 python -m carolus_env.evaluation.rollouts position.txt --move "p>court, y>court, E+4" --move "p>court, b>court, E+4"
-python -m carolus_env.evaluation.suite --players 2 --decisions 300 --out 2p.jsonl.gz
-python -m carolus_env.evaluation.suite --players 2 --out 2p.jsonl.gz
-python -m carolus_env.evaluation.suite --players 2 --workers 2 --out 2p.jsonl.gz
+python -m benchmarks.suite --players 2 --out 2p.jsonl.gz
+python -m benchmarks.suite --players 2 --workers 2 --out 2p.jsonl.gz
         """,  # noqa: E501
         why="takes minutes, writes into the clone, or names a position that is left out",
     ),
@@ -354,7 +353,7 @@ carolus replay FILE...
 pip install 'minari[hdf5]' pillow
 pip install dist/*.whl
 python -m build
-python -m carolus_env.evaluation.suite
+python -m benchmarks.suite
 python -m carolus_env.replay FILE...
 python -m pytest -n auto -m "not slow"
 python -m pytest tests/test_release.py

@@ -9,21 +9,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.suite import SuiteRecipe, main, make_suite
 from carolus_env import bots
 from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
 from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.evaluation.suite import data, report
-from carolus_env.evaluation.suite.__main__ import main
-from carolus_env.evaluation.suite.choices import choose
-from carolus_env.evaluation.suite.making import Plan, make_suite
-from carolus_env.evaluation.suite.measure import ALL, GAME, measure, optimism
-from carolus_env.evaluation.suite.stages import STAGES, stages_of
+from carolus_env.evaluation.suite.data import STAGES, stages_of
+from carolus_env.evaluation.suite.measure import ALL, GAME, choose, measure, optimism
 from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
 
-TINY = Plan(
+TINY = SuiteRecipe(
     2,
     decisions=20,
     error=0.3,
@@ -102,7 +100,7 @@ def test_workers_make_the_same_file(made, tmp_path):
     assert gzip.decompress((tmp_path / "two.jsonl.gz").read_bytes()) == made.read_bytes()
 
 
-def test_what_is_saved_of_another_plan_is_refused(made, tmp_path, capsys):
+def test_what_is_saved_of_another_recipe_is_refused(made, tmp_path, capsys):
     part = tmp_path / "x.jsonl.part"
     part.write_bytes(made.read_bytes())
     assert main(["--players", "2", "--out", str(tmp_path / "x.jsonl")]) == 2
@@ -125,14 +123,14 @@ def test_what_is_saved_of_another_plan_is_refused(made, tmp_path, capsys):
         ({"table": ("greedy", "greedy")}, "two different agents"),
     ],
 )
-def test_impossible_plans_are_refused(change, text):
+def test_impossible_recipes_are_refused(change, text):
     with pytest.raises(ValueError, match=text):
-        Plan(**{"players": 2, **change})
+        SuiteRecipe(**{"players": 2, **change})
 
 
 def test_games_can_be_left_and_decided_positions_left_out(tmp_path):
-    plan = replace(TINY, decisions=8, rounds=1, decided=0.4)
-    make_suite(plan, tmp_path / "left.jsonl")
+    recipe = replace(TINY, decisions=8, rounds=1, decided=0.4)
+    make_suite(recipe, tmp_path / "left.jsonl")
     suite = data.read_suite(tmp_path / "left.jsonl")
     assert suite.sampler(0).rounds == 1
     values = value_function("planner", 2)

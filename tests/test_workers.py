@@ -12,13 +12,13 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.suite import main as make_suites
 from carolus_env import evaluation
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, pool
 from carolus_env.evaluation.rollouts import rollout
-from carolus_env.evaluation.suite.__main__ import main as make_suites
 from carolus_env.learners.td import TdConfig
 from carolus_env.system import backends, cluster
 from carolus_env.system.processes import (

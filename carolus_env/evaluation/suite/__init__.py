@@ -1,8 +1,6 @@
-"""A suite of decisions whose choices were rolled out, by which an agent's loss is measured.
+"""A suite of decisions whose choices were rolled out, by which an agent's regret is measured.
 
-``data`` the suite and its files; ``stages`` where in a game a position is; ``choices`` what agents
-choose; ``making`` new suites; ``measure`` an agent's loss; ``report`` tables, the worst decisions;
-``decisions/`` the package's suites. docs/suite.md explains them.
-
-    python -m carolus_env.evaluation.suite --players 2 --decisions 300 --out 2p.jsonl.gz
+``data`` the suite and its files; ``measure`` an agent's choices and regret; ``report`` tables, the
+worst decisions; ``decisions/`` the package's suites, which ``python -m benchmarks.suite`` made.
+docs/suite.md explains them.
 """

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
-from carolus_env.engine.state import States
+from carolus_env.engine.rules import ACTIONS, CASTLES_TO_WIN, MIN_REGIONS, TERRITORIES, Rules
+from carolus_env.engine.state import States, as_states
 from carolus_env.evaluation.rollouts.candidates import KINDS, after, kind_of
 from carolus_env.evaluation.rollouts.sampling import Sampler
 from carolus_env.evaluation.rollouts.values import value_function
-from carolus_env.evaluation.suite.stages import STAGES, stages_of
 from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, start_of
 from carolus_env.records.check import FORMAT as RECORD_FORMAT
@@ -35,6 +35,11 @@ FORMAT: Final = "carolus-suite"
 VERSION: Final = 2
 HALVES: Final = ("learn", "report")
 """The half to learn and tune by, and the half for published results."""
+
+STAGES: Final = ("opening", "middle", "end")
+"""Opening: no team has a third of the castles that it needs to win. End: a team has two thirds of
+them, or at most `FEW_REGIONS` regions are left. Middle: the rest."""
+FEW_REGIONS: Final = MIN_REGIONS + 2
 
 MAX_BYTES: Final = 256 * 2**20
 """Maximum number of unpacked bytes of a file."""
@@ -145,7 +150,7 @@ class Suite:
     """Decisions of games with one number of players.
 
     Attributes:
-        header: the keys of `making.Plan.header`.
+        header: the keys of `benchmarks.suite.Plan.header`.
         decisions: the decisions, by number.
         digest: twelve hexadecimal digits that change with anything in it.
     """
@@ -185,6 +190,15 @@ class Suite:
         if name not in (*HALVES, "all"):
             raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
         return [decision for decision in self.decisions if name in (decision.half, "all")]
+
+
+def stages_of(states: States) -> npt.NDArray[np.int64]:
+    """Return the stage of each game, as an index of `STAGES`: ``(N,)``."""
+    states = as_states(states)
+    needed = np.array(CASTLES_TO_WIN)[states["players"].astype(np.int64)]
+    most = states["castles"].max(axis=1).astype(np.int64)
+    end = (3 * most >= 2 * needed) | (states["regions"] <= FEW_REGIONS)
+    return np.where(end, 2, np.where(3 * most >= needed, 1, 0))
 
 
 # ------------------------------------------------------------------------------------ games

@@ -6,6 +6,7 @@ the best candidate, by the suite's base with the same dice: the regret is the me
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +15,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import Agent
-from carolus_env.engine.state import States, equal, pick
+from carolus_env.bots import Agent, Checked, lockstep
+from carolus_env.engine.dealing import Deals
+from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE
+from carolus_env.engine.state import States, copy, equal, pick
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
 from carolus_env.evaluation.rollouts.rollout import standard_error
-from carolus_env.evaluation.suite.choices import choose
-from carolus_env.evaluation.suite.data import Decision, Suite
-from carolus_env.evaluation.suite.stages import STAGES
+from carolus_env.evaluation.suite.data import STAGES, Decision, Suite
 from carolus_env.system.arrays import F64
 
 GAMES: Final = 50
@@ -32,6 +33,54 @@ GAME: Final = "game"
 _DRAWN: Final = 2000  # resamples of the bootstrap
 _CHOICE_SEED: Final = 0  # seed of the agent's streams
 _ROLLOUT_SEED: Final = 1  # seed of the rollouts of unlisted choices
+
+
+class Chosen(NamedTuple):
+    """An agent's choices in ``N`` positions.
+
+    Attributes:
+        actions: the actions of each choice, in order.
+        after: ``(N,)`` the positions after them, before any dice, with generator 0.
+        decisions: number of decisions that the agent took.
+    """
+
+    actions: list[tuple[int, ...]]
+    after: States
+    decisions: int
+
+
+def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: int = 0) -> Chosen:
+    """Let an agent decide in every position; in a turn, until the turn is over.
+
+    Args:
+        agent: an agent; its answers are checked.
+        states: ``(N,)`` positions in which a decision is due; unchanged.
+        numbers: ``(N,)``; a position's number and the seed decide the agent's random stream, so
+            answers do not depend on other positions.
+        seed: 0 to 2^64 - 1.
+
+    Raises:
+        AgentError: when the agent answers something else than legal actions.
+    """
+    agent = agent if isinstance(agent, Checked) else Checked(agent)
+    after = copy(states)
+    streams = Deals.of(seed, numbers).roots
+    actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
+    placing, calls, decisions = after["phase"] == PLACE, itertools.count(), 0
+
+    def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Yield all games at first, then those still placing paladins, until the turn ends."""
+        same = np.isin(after["phase"][rows], (PLACE, MOVE))
+        return rows[placing[rows] & same] if next(calls) else rows
+
+    tables = np.zeros((len(after), MAX_PLAYERS), np.int64)
+    games = lockstep.Games(after, tables, streams[:, None])
+    for step in lockstep.play(games, [agent], go_on):
+        decisions += len(step.rows)
+        for row, action in zip(step.rows, step.actions, strict=True):
+            actions[row] += (int(action),)
+    after["generator"] = 0
+    return Chosen(actions, after, decisions)
 
 
 class Loss(NamedTuple):

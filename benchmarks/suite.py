@@ -1,4 +1,8 @@
-"""Making a suite: positions from games of unlike agents, their candidates rolled out.
+"""Make a suite of decisions, or go on where an earlier call stopped; docs/suite.md.
+
+    python -m benchmarks.suite --players 2 --workers 2 --out 2p.jsonl.gz
+
+Positions come from games of unlike agents, and their candidates are rolled out.
 
 Each decision has a number, which decides its kind, its stage and all its random numbers. So
 decisions can be made in any order, by any number of processes, and come out the same.
@@ -6,12 +10,14 @@ decisions can be made in any order, by any number of processes, and come out the
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,21 +32,28 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.rollouts.candidates import KINDS, after, candidates, distinct, kind_of
 from carolus_env.evaluation.rollouts.rollout import BASE, Options, roll_out
 from carolus_env.evaluation.rollouts.values import value_function
-from carolus_env.evaluation.suite.choices import choose
 from carolus_env.evaluation.suite.data import (
     FORMAT,
     HALVES,
+    STAGES,
     VERSION,
     SuiteError,
     line_of,
     pack_game,
     packed,
+    read_suite,
+    stages_of,
 )
-from carolus_env.evaluation.suite.stages import STAGES, stages_of
+from carolus_env.evaluation.suite.measure import choose
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
+from carolus_env.system import backends
 from carolus_env.system.files import locked, write_file
-from carolus_env.system.processes import Workers, ready
+from carolus_env.system.options import command_parser
+from carolus_env.system.processes import WorkerError, Workers, ready
+from carolus_env.system.terminal import counting
+
+DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
 """Shares of the kinds; each is split evenly among the stages, and then among the halves."""
@@ -56,7 +69,7 @@ _ROUNDED: Final = 5  # digits of a value
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuiteRecipe:
     """Parameters of a suite; all that decides its content.
 
     Raises:
@@ -113,8 +126,9 @@ class Plan:
             error=self.error,
         )
 
+    @cached_property
     def cells(self) -> list[tuple[str, str, str]]:
-        """Return the kind, stage and half of each decision, well mixed.
+        """The kind, stage and half of each decision, well mixed.
 
         Shares hold as nearly as whole numbers allow; what is left over goes to the first ones.
         """
@@ -148,7 +162,7 @@ class Plan:
             if field.name != "players" and value != field.default:
                 text = " ".join(value) if isinstance(value, tuple) else value
                 words.append(f"--{field.name} {text}")
-        return f"python -m carolus_env.evaluation.suite {' '.join(words)} --out FILE"
+        return f"python -m benchmarks.suite {' '.join(words)} --out FILE"
 
 
 def _shared(total: int, shares: list[Fraction]) -> list[int]:
@@ -164,22 +178,22 @@ def _shared(total: int, shares: list[Fraction]) -> list[int]:
 # ------------------------------------------------------------------------------------ a decision
 
 
-def make_decision(plan: Plan, number: int) -> dict[str, Any]:
+def make_decision(recipe: SuiteRecipe, number: int) -> dict[str, Any]:
     """Make one decision of a suite, as its line in the file."""
-    kind, stage, half = plan.cells()[number]
-    chance = np.random.default_rng([plan.seed, number])
+    kind, stage, half = recipe.cells[number]
+    chance = np.random.default_rng([recipe.seed, number])
     while True:
-        game = _Game.played(plan, chance)
+        game = _Game.played(recipe, chance)
         for at in chance.permutation(game.places(kind, stage)):
             state = game.states[at]
-            choices = _choices(plan, state, number)
-            if len(choices) > 1 and not _is_decided(plan, state, choices):
+            choices = _choices(recipe, state, number)
+            if len(choices) > 1 and not _is_decided(recipe, state, choices):
                 return {
                     "number": number,
                     "kind": kind,
                     "stage": stage,
                     "half": half,
-                    **_rolled_out(plan, state, choices, int(chance.integers(2**63))),
+                    **_rolled_out(recipe, state, choices, int(chance.integers(2**63))),
                     "position": to_line(state, generator=False),
                     "met": list(game.met),
                     "game": game.until(at),
@@ -203,16 +217,18 @@ class _Game:
     actions: list[int]
 
     @classmethod
-    def played(cls, plan: Plan, chance: np.random.Generator) -> _Game:
+    def played(cls, recipe: SuiteRecipe, chance: np.random.Generator) -> _Game:
         """Play one more game."""
         while True:
-            met = tuple(plan.table[k] for k in chance.integers(len(plan.table), size=plan.players))
+            met = tuple(
+                recipe.table[k] for k in chance.integers(len(recipe.table), size=recipe.players)
+            )
             if len(set(met)) > 1:
                 break
         seed = int(chance.integers(2**62))
-        game = engine.new_games(Rules(plan.players), 1, seed=seed)
-        own = branches(np.repeat(new_streams(seed, 1), plan.players), np.arange(plan.players))
-        games = lockstep.Games(game, np.arange(plan.players)[None, :], own[None, :])
+        game = engine.new_games(Rules(recipe.players), 1, seed=seed)
+        own = branches(np.repeat(new_streams(seed, 1), recipe.players), np.arange(recipe.players))
+        games = lockstep.Games(game, np.arange(recipe.players)[None, :], own[None, :])
         steps = list(lockstep.play(games, [_agent(spec) for spec in met]))
         result = np.concatenate([step.shown for step in steps])
         result["generator"] = 0
@@ -243,30 +259,30 @@ def _agent(spec: str) -> bots.Agent:
     return bots.make(spec)
 
 
-def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
+def _choices(recipe: SuiteRecipe, state: np.void, number: int) -> list[tuple[int, ...]]:
     """Return the candidates of a position, those that lead to different ones."""
-    result = candidates(state, most=plan.turns)
+    result = candidates(state, most=recipe.turns)
     if kind_of(state) == "turn":
-        for spec in plan.proposers:
-            result += choose(_agent(spec), single(state), np.array([number]), plan.seed).actions
+        for spec in recipe.proposers:
+            result += choose(_agent(spec), single(state), np.array([number]), recipe.seed).actions
     ends = after(state, result)
     return [result[row] for row in distinct(ends)]
 
 
-def _is_decided(plan: Plan, state: np.void, choices: list[tuple[int, ...]]) -> bool:
+def _is_decided(recipe: SuiteRecipe, state: np.void, choices: list[tuple[int, ...]]) -> bool:
     """Return whether the value function finds that nothing is left to decide."""
-    result = _value(plan.value, plan.players)(after(state, choices))
+    result = _value(recipe.value, recipe.players)(after(state, choices))
     worth = result[:, int(state["team"][state["player"]])]
-    return bool(worth.max() < plan.decided or worth.min() > 1 - plan.decided)
+    return bool(worth.max() < recipe.decided or worth.min() > 1 - recipe.decided)
 
 
 _value = cache(value_function)
 
 
 def _rolled_out(
-    plan: Plan, state: np.void, choices: list[tuple[int, ...]], seed: int
+    recipe: SuiteRecipe, state: np.void, choices: list[tuple[int, ...]], seed: int
 ) -> dict[str, Any]:
-    result = roll_out(state, choices, plan.options(), seed=seed)
+    result = roll_out(state, choices, recipe.options(), seed=seed)
     return {
         "team": result.team,
         "candidates": [
@@ -284,27 +300,29 @@ def _rolled_out(
     }
 
 
-def _per_game(plan: Plan) -> dict[str, float]:
+def _per_game(recipe: SuiteRecipe) -> dict[str, float]:
     """Return the mean number of decisions of each kind that a seat takes in a game of the base."""
-    deals = Deals.of(plan.seed, np.arange(_COUNTED))
-    games = deals.games(Rules(plan.players))
-    tables = np.zeros((_COUNTED, plan.players), np.int64)
+    deals = Deals.of(recipe.seed, np.arange(_COUNTED))
+    games = deals.games(Rules(recipe.players))
+    tables = np.zeros((_COUNTED, recipe.players), np.int64)
     counts, turns = dict.fromkeys(KINDS, 0), np.full((_COUNTED, 2), -1)
-    for step in lockstep.play(lockstep.Games(games, tables, deals.streams()), [_agent(plan.base)]):
+    for step in lockstep.play(
+        lockstep.Games(games, tables, deals.streams()), [_agent(recipe.base)]
+    ):
         for row, state in zip(step.rows, step.shown, strict=True):
             kind = kind_of(state)
             turn = (int(state["round"]), int(state["turn"]))
             counts[kind] += kind != "turn" or turn != tuple(turns[row])
             if kind == "turn":
                 turns[row] = turn
-    return {kind: count / (_COUNTED * plan.players) for kind, count in counts.items()}
+    return {kind: count / (_COUNTED * recipe.players) for kind, count in counts.items()}
 
 
 # ------------------------------------------------------------------------------------ a suite
 
 
 def make_suite(
-    plan: Plan,
+    recipe: SuiteRecipe,
     path: str | os.PathLike[str],
     *,
     workers: int | Workers = 1,
@@ -313,36 +331,36 @@ def make_suite(
     """Make a suite's file, or go on where an earlier call stopped.
 
     What is done is kept next to it, in a file with ``.part`` added to its name; a process that is
-    killed loses at most the decisions under way. The same plan gives the same file, whatever the
+    killed loses at most the decisions under way. The same recipe gives the same file, whatever the
     interruptions and the workers.
 
     Args:
-        plan: the suite's plan.
+        recipe: the suite's recipe.
         path: the suite's file; compressed when the name ends in ``.gz``.
         workers: processes, or workers that the caller has and closes.
         progress: a function of the number of decisions made.
 
     Raises:
-        SuiteError: when the file exists, or what is kept belongs to another plan.
+        SuiteError: when the file exists, or what is kept belongs to another recipe.
         WorkerError: when workers cannot be had, or die.
         OSError: when it cannot be written.
     """
     path = Path(path)
     with locked(path):
-        _make_alone(plan, path, workers, progress or (lambda done: None))
+        _make_alone(recipe, path, workers, progress or (lambda done: None))
 
 
 def _make_alone(
-    plan: Plan, path: Path, workers: int | Workers, progress: Callable[[int], None]
+    recipe: SuiteRecipe, path: Path, workers: int | Workers, progress: Callable[[int], None]
 ) -> None:
     if path.exists():
         raise SuiteError(f"{path}: exists; name another file")
     part = path.with_name(path.name + ".part")
-    header, done = _begun(plan, part)
+    header, done = _begun(recipe, part)
     progress(len(done))
-    waiting = [number for number in range(plan.decisions) if number not in done]
+    waiting = [number for number in range(recipe.decisions) if number not in done]
     with ready(workers) as makers, part.open("ab") as file:
-        makers.begin(partial(_maker, plan))
+        makers.begin(partial(_maker, recipe))
         for _, line in makers.streamed((number,) for number in waiting):
             done[line["number"]] = line
             file.write(line_of(line))
@@ -354,11 +372,11 @@ def _make_alone(
     part.unlink(missing_ok=True)
 
 
-def _begun(plan: Plan, part: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+def _begun(recipe: SuiteRecipe, part: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
     """Return the header and the decisions made so far; a new file is begun."""
-    expected = json.loads(line_of(plan.header()))
+    expected = json.loads(line_of(recipe.header()))
     if not part.exists():
-        header = {**expected, "per_game": _per_game(plan)}
+        header = {**expected, "per_game": _per_game(recipe)}
         write_file(part, line_of(header))
         return header, {}
     complete, newline, _ = part.read_bytes().rpartition(b"\n")
@@ -366,13 +384,76 @@ def _begun(plan: Plan, part: Path) -> tuple[dict[str, Any], dict[int, dict[str, 
     unlike = [key for key, value in expected.items() if first.get(key) != value]
     if unlike:
         raise SuiteError(
-            f"{part}: of another plan, which differs in {', '.join(unlike)}; move it away"
+            f"{part}: of another recipe, which differs in {', '.join(unlike)}; move it away"
         )
     with part.open("r+b") as file:  # a line that was cut short is made again
         file.truncate(len(complete) + len(newline))
     return first, {line["number"]: line for line in rest}
 
 
-def _maker(plan: Plan) -> Callable[[int], dict[str, Any]]:
+def _maker(recipe: SuiteRecipe) -> Callable[[int], dict[str, Any]]:
     """Return the job of workers: to make decisions by number."""
-    return partial(make_decision, plan)
+    return partial(make_decision, recipe)
+
+
+# ------------------------------------------------------------------------------------ the command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments (None: the command line's); returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    options = {field.name: getattr(arguments, field.name) for field in fields(SuiteRecipe)}
+    options["table"], options["proposers"] = map(tuple, (options["table"], options["proposers"]))
+    out = arguments.out
+    try:
+        recipe = SuiteRecipe(**options)
+        agents = (recipe.base, recipe.value, *recipe.table, *recipe.proposers)
+        needed = (*agents, "benchmarks/suite.py")  # a cluster has the package alone
+        with (
+            backends.workers_of(arguments, needed) as workers,
+            counting("decisions", recipe.decisions) as progress,
+        ):
+            make_suite(recipe, out, workers=workers, progress=progress)
+        print(f"{out}: {recipe.decisions} decisions, hash {read_suite(out).digest}")
+    except KeyboardInterrupt:
+        print(f"interrupted; what is done is kept in {out}.part", file=sys.stderr)
+        return INTERRUPTED
+    except (SuiteError, WorkerError, ValueError) as error:
+        print(f"benchmarks.suite: {error}", file=sys.stderr)
+        return USER_ERROR
+    except OSError as error:
+        reason = error.strerror or error
+        print(f"benchmarks.suite: {error.filename}: {reason}", file=sys.stderr)
+        return USER_ERROR
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command_parser(__doc__, "python -m benchmarks.suite")
+    add, recipe = parser.add_argument, SuiteRecipe(2)
+    add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
+    add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")
+    backends.add_options(parser)
+    for name, kind, about in (
+        ("decisions", int, "how many"),
+        ("error", float, "standard error of the best candidates' values"),
+        ("base", str, "agent that plays the rollouts"),
+        ("rounds", int, "leave games after so many rounds, with their value; 0: never"),
+        ("value", str, "the value function"),
+        ("decided", float, "leave out positions worth less than this, or more than 1 - this"),
+        ("seed", int, "the same seed gives the same file"),
+        ("turns", int, "candidates of a turn by the planner's evaluation"),
+        ("games", int, "of each candidate, at most"),
+    ):
+        default: Any = getattr(recipe, name)
+        add(f"--{name}", type=kind, default=default, help=f"{about} (default {default})")
+    add("--table", nargs="+", default=TABLE, metavar="AGENT", help="whose games positions are of")
+    add("--proposers", nargs="+", default=PROPOSERS, metavar="AGENT",
+        help="whose turns are candidates too")  # fmt: skip
+    return parser
+
+
+if __name__ == "__main__":
+    from benchmarks import suite  # by its name, so that workers find what they do
+
+    sys.exit(suite.main())
