@@ -166,7 +166,7 @@ def test_the_pages_for_training_have_snippets_that_train(tmp_path, monkeypatch):
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
     importlib.import_module("climb")
     tiny = "--games 16 --match 4 --workers 2 --width 16 --hidden 4 --eval-games 2 --final-games 2"
-    arguments = f"--learner climb --runs {tmp_path} --name r {tiny} --backend processes"
+    arguments = f"--learner climb --runs {tmp_path} --name r {tiny}"
     assert train.main(arguments.split()) == 0
     ce.make(f"value:{tmp_path}/r/best")
 

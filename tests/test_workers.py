@@ -14,12 +14,11 @@ import pytest
 
 from benchmarks.suite import main as make_suites
 from carolus_env import evaluation
-from carolus_env.commands import dataset, evaluate, train
+from carolus_env.commands import dataset, evaluate
 from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, pool
 from carolus_env.evaluation.rollouts import rollout
-from carolus_env.learners.td import TdConfig
 from carolus_env.system import backends, cluster
 from carolus_env.system.processes import (
     Desk,
@@ -253,8 +252,6 @@ COMMANDS = (
     (evaluate.main, "greedy random --games 2 --out OUT"),
     (evaluate.main, "greedy --bench --out OUT"),
     (dataset.main, "greedy --games 2 --out OUT"),
-    (train.main, "--runs OUT --steps 100"),
-    (train.main, "--learner value --runs OUT"),
     (make_suites, "--players 2 --out OUT"),
 )
 
@@ -307,14 +304,3 @@ def test_a_rollout_is_the_same_whoever_plays_its_games():
         assert one.actions == other.actions and one.games == other.games
         assert np.array_equal(one.mean, other.mean)
         assert np.array_equal(one.error, other.error)
-
-
-@pytest.mark.parametrize("words", ["--backend threads", "--backend processes", "--games 50"])
-def test_a_run_that_was_begun_on_a_cluster_continues_here(words, tmp_path, fake):
-    begun = TdConfig(backend="ray", ray_address="head:1", runs=str(tmp_path), name="run")
-    begun.check()
-    train.Job(begun, tmp_path, "train", {}, resumed=False).write()
-    config = train.read_job(["--resume", str(tmp_path), *words.split()]).config
-    config.check()
-    there = ("ray", "head:1") if words.startswith("--games") else (words.split()[1], None)
-    assert (config.backend, config.ray_address) == there

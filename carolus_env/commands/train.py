@@ -51,7 +51,6 @@ from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.files import locked, write_json
-from carolus_env.system.processes import WorkerError
 
 PROGRAM: Final = "python train.py"
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
@@ -68,12 +67,11 @@ class TrainArguments:
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue, one of your own. Only its length and its backend may be
-    given with it: see `--resume FOLDER --help`."""
+    """The folder of a run to continue, one of your own. Only its length may be given
+    with it: see `--resume FOLDER --help`."""
 
 
 PANELS: Final = {
-    "workers": ("workers", "backend", "ray_address"),
     "network": ("width", "hidden", "layers", "actions", "candidates", "plans"),
     "evaluation": (
         *("eval_every", "eval_games", "eval_bots", "eval_suite", "final_games"),
@@ -81,7 +79,7 @@ PANELS: Final = {
     ),
 }
 """Headings of --help and their options; `algorithm` has the rest."""
-_FIRST: Final = ("name", "runs", "seed", "start", "learning_rate")
+_FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
 """Options at the head of the help, besides the length of the run and the rules."""
 
 Field = tuple[str, Any, Any]
@@ -161,11 +159,6 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         return 130
     except ModuleNotFoundError as error:
         print(f"train: {missing('train', error)}", file=sys.stderr)
-        return 1
-    except WorkerError as error:
-        print(error.traceback + f"train: {error}", file=sys.stderr)
-        if job is not None and (job.folder / "resume").exists():
-            print(f"continue from the last checkpoint: {resume_command(job, program)}")
         return 1
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
@@ -284,8 +277,6 @@ def _resumed(folder: Path, rest: Sequence[str], command: str, name: str) -> Job:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
     changes = tyro.cli(resume_arguments(config), args=rest, prog=f"{name} --resume FOLDER")
     changed = {key: value for key, value in vars(changes).items() if value is not None}
-    if changed.get("backend", "ray") != "ray":
-        changed["ray_address"] = None
     longer = config.extended(changed) if changed else config
     if longer == config:
         return Job(config, folder, original, first, resumed=True)
@@ -401,8 +392,6 @@ class _Display:
             numbers[0] += f", {progress.per_s:,.0f}/s"
             if progress.loss is not None:
                 numbers.append(f"loss {progress.loss:.4f}")
-            if progress.waiting is not None:
-                numbers.append(f"waits {progress.waiting:.0%}")
         if progress.detail:
             numbers = [progress.detail]
         left = progress.left

@@ -17,9 +17,7 @@ from carolus_env.evaluation.placing import Advance, Evaluation, evaluate
 from carolus_env.networks.network import Size, random_weights
 from carolus_env.planning.choices import EVERY
 from carolus_env.planning.plans import WIDTHS
-from carolus_env.system import backends
 from carolus_env.system.machine import cores
-from carolus_env.system.processes import Processes, Workers
 from carolus_env.system.threads import check_threads
 
 
@@ -32,7 +30,7 @@ class RunConfig:
     unit: ClassVar[str]
     """Unit of the run: decisions or games learnt from."""
     resumable: ClassVar[tuple[str, ...]]
-    """The options that may change when a run is resumed: its length and its backend."""
+    """The options that may change when a run is resumed: its length."""
     bot: ClassVar[str] = ""
     """Name of the bot that plays the models; empty: that of the learner."""
     hint: ClassVar[str] = ""
@@ -146,12 +144,7 @@ class SelfPlayConfig(RunConfig):
     """True if the network has a policy head."""
 
     workers: int = field(default_factory=cores)
-    """Number of workers; default: one per core. Results depend on it."""
-    backend: Literal["threads", "processes", "ray"] = "threads"
-    """Backend of the workers: threads, processes on this machine, or tasks on a cluster of Ray,
-    with the extra ray. Results are the same."""
-    ray_address: str | None = None
-    """Address of the cluster; default: RAY_ADDRESS, or one that runs here, or a new one."""
+    """Number of workers, threads of one process; default: one per core. Results depend on it."""
     start: str | None = None
     """Model to begin with, a path or 2p, 3p, 4p; default: random weights."""
     width: int = 64
@@ -234,15 +227,4 @@ class SelfPlayConfig(RunConfig):
         if not 0 <= self.flat < 1:
             raise ValueError(f"flat must lie in [0, 1), got {self.flat}")
         check_threads(self.workers, "workers")
-        backends.check(self.backend, self.ray_address)
         self.first_weights()
-
-    def remote_workers(self) -> Workers | None:
-        """Return the workers that are not threads, to be closed; None: threads.
-
-        Raises:
-            WorkerError: when there is no such cluster.
-        """
-        if self.backend == "ray":
-            return backends.cluster(self.ray_address, (), most=self.workers)
-        return Processes(self.workers) if self.backend == "processes" else None

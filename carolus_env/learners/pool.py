@@ -4,15 +4,14 @@ In a round each worker begins with the common weights, plays games of its own an
 Then each weight moves by the mean of the workers' moves, over those workers that moved it: a rare
 row of a table, moved by one worker, keeps its full move; a bias, moved by all, gets the mean. This
 is done in the workers' order, so results depend on the seed and on the number of workers, not on
-the number of cores, or on whether workers are threads, processes or tasks on a cluster.
+the number of cores.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,7 +25,6 @@ from carolus_env.networks.network import NetworkModel
 from carolus_env.system import threads
 from carolus_env.system.arrays import F32
 from carolus_env.system.compiler import entry
-from carolus_env.system.processes import Workers
 
 Arrays = dict[str, npt.NDArray[Any]]
 C = TypeVar("C", bound=SelfPlayConfig)
@@ -112,31 +110,16 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Return the bot that plays a model in evaluations."""
 
     def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> RoundResult:
-        """Do a part of a round, beginning with the common arrays.
-
-        Arrays may be read-only, as a cluster hands them out.
-        """
+        """Do a part of a round, beginning with the common arrays."""
         for name, array in self.shared.items():
             array[...] = shared[name]
-        own = {name: a if a.flags.writeable else a.copy() for name, a in own.items()}
         stats, begun = np.zeros(len(self.stats)), time.thread_time()
         self.learn(own, task, stats)
         return RoundResult(self.shared, own, stats, time.thread_time() - begun)
 
 
-@dataclass(frozen=True)
-class WorkerJob:
-    """The job of a process or of a task on a cluster: it makes a worker, which does tasks."""
-
-    learner: type[SelfPlayLearner[Any]]
-    config: SelfPlayConfig
-
-    def __call__(self) -> Callable[..., RoundResult]:
-        return self.learner(self.config).round
-
-
 class WorkerPool:
-    """Workers and their common state.
+    """Workers, each on a thread, and their common state.
 
     Args:
         learner: the algorithm.
@@ -146,12 +129,7 @@ class WorkerPool:
         shared: the weights, and the state of the optimiser.
         stats: ``(S,)`` float64, sums of the learner's statistics.
         cpu_seconds: CPU time of all workers.
-        waited: seconds spent on waiting for workers that are not threads.
-        remote: the workers that are not threads, begun with a `WorkerJob`; None: threads.
     """
-
-    remote: Workers | None = None
-    waited: float = 0.0
 
     def __init__(self, learner: type[SelfPlayLearner[Any]], config: SelfPlayConfig) -> None:
         self._learner = learner
@@ -184,15 +162,10 @@ class WorkerPool:
             Task(first + part.start, part.stop - part.start, rate)
             for part in threads.runs(count, len(self._workers))
         ]
-        if self.remote is None:
-            results = threads.together(
-                lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
-                range(len(tasks)),
-            )
-        else:
-            begun, common = time.monotonic(), self.remote.share(self.shared)
-            results = self.remote.all((common, self.own[k], task) for k, task in enumerate(tasks))
-            self.waited += time.monotonic() - begun
+        results = threads.together(
+            lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
+            range(len(tasks)),
+        )
         for k, result in enumerate(results):
             self.own[k] = result.own
             self.stats += result.stats

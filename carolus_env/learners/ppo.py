@@ -81,7 +81,7 @@ class PpoConfig(SelfPlayConfig):
     learner_name: ClassVar[str] = "ppo"
     unit: ClassVar[str] = "decisions"
     policy: ClassVar[bool] = True
-    resumable: ClassVar[tuple[str, ...]] = ("steps", "backend", "ray_address")
+    resumable: ClassVar[tuple[str, ...]] = ("steps",)
     hint: ClassVar[str] = (
         "for the same training time --learner value, which learns a value rather than a "
         "policy, is stronger: with 2 players it wins 90 % against planner after a CPU-minute, ppo "

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
@@ -25,7 +25,7 @@ from carolus_env.evaluation.placing import Evaluation, holds, prepare
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.options import SelfPlayConfig
-from carolus_env.learners.pool import SelfPlayLearner, WorkerJob, WorkerPool
+from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.network import NetworkModel
@@ -55,7 +55,6 @@ class Progress:
         left: seconds that remain, evaluations included, roughly; None: not known.
         detail: what is compiled, or how many games against whom; else empty.
         loss: recent mean loss; None: not known.
-        waiting: share of learning in which this process waited for workers; None: threads.
         evaluation: the evaluation that has just ended; else None.
     """
 
@@ -66,7 +65,6 @@ class Progress:
     left: float | None = None
     detail: str = ""
     loss: float | None = None
-    waiting: float | None = None
     evaluation: Evaluation | None = None
 
 
@@ -254,7 +252,7 @@ class SelfPlayRun:
             with self._clock.during(COMPILING):
                 self._tell(COMPILING)
                 _Background(self.pool.warm_up).wait(self.stop)
-            with self._workers(), self._clock.during(LEARNING):
+            with self._clock.during(LEARNING):
                 self._prepare()
                 self._begun = self.done, self.share
                 self._tell(LEARNING)
@@ -299,18 +297,6 @@ class SelfPlayRun:
             self._scalars = None
 
     @contextlib.contextmanager
-    def _workers(self) -> Iterator[None]:
-        """Begin the workers that are not threads."""
-        try:
-            with self.config.remote_workers() or contextlib.nullcontext() as remote:
-                if remote is not None:
-                    remote.begin(WorkerJob(self.learner, replace(self.config, start=None)))
-                self.pool.remote, self.pool.waited = remote, 0.0
-                yield
-        finally:
-            self.pool.remote = None
-
-    @contextlib.contextmanager
     def _compiling(self) -> Iterator[None]:
         """Show what is compiled in the ``with`` block."""
 
@@ -341,8 +327,6 @@ class SelfPlayRun:
                 f"time/{self.config.unit}_per_s": self._pace(),
                 "time/cpu_minutes": pool.cpu_seconds / 60,
             }
-            if (waiting := self._waiting()) is not None:
-                scalars["time/share_of_waiting"] = waiting
             self._log(scalars)
             rounded = {name: round(float(value), 5) for name, value in metrics.items()}
             self.curve.training.append({**self._point(), **rounded})
@@ -388,16 +372,9 @@ class SelfPlayRun:
                 self._left(),
                 detail,
                 loss,
-                self._waiting(),
                 evaluation,
             )
         )
-
-    def _waiting(self) -> float | None:
-        """Return the share of learning in which this process waited for workers; None: threads."""
-        if self.pool.remote is None:
-            return None
-        return float(self.pool.waited / max(self._clock.here()[LEARNING], 1e-9))
 
     def _point(self) -> dict[str, Any]:
         """Return the place of a point of the curve."""

@@ -68,7 +68,7 @@ class TdConfig(SelfPlayConfig):
 
     learner_name: ClassVar[str] = "value"
     unit: ClassVar[str] = "games"
-    resumable: ClassVar[tuple[str, ...]] = ("games", "minutes", "backend", "ray_address")
+    resumable: ClassVar[tuple[str, ...]] = ("games", "minutes")
 
     games: int = 50_000
     """Games to learn from, in all."""
