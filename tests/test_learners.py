@@ -304,11 +304,11 @@ def test_workers_learn_apart_and_are_combined(learner, count):
     for first in (0, count):
         before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
         for index, part in enumerate(threads.runs(count, 3)):
-            for array in (*before.values(), *owns[index].values()):
-                array.flags.writeable = False  # as a cluster hands them out
+            for array in before.values():
+                array.flags.writeable = False
             task = Task(first + part.start, part.stop - part.start, 0.01)
             apart.append(every[index].round(before, owns[index], task))
-            owns[index], stats = apart[-1].own, stats + apart[-1].stats
+            stats += apart[-1].stats
         pool.learn(first, count, 0.01)
         expected = {name: array.copy() for name, array in before.items()}
         combine(expected, [one.shared for one in apart], kind.summed)

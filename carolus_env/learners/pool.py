@@ -46,8 +46,6 @@ class RoundResult(NamedTuple):
 
     shared: Arrays
     """The worker's weights, and the state of its optimiser."""
-    own: Arrays
-    """State that the worker keeps until the next round, such as games under way."""
     stats: npt.NDArray[np.float64]
     """Sums of statistics, see `SelfPlayLearner.stats`."""
     seconds: float
@@ -86,7 +84,7 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Return the state of the optimiser to begin with; ``shared`` has the weights."""
 
     def own(self, index: int) -> Arrays:
-        """Return the initial state that the worker with this index keeps."""
+        """Return the initial state that the worker with this index keeps, such as its games."""
         return {}
 
     @abstractmethod
@@ -94,7 +92,7 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed.
 
         Args:
-            own: the worker's own arrays, see `RoundResult`.
+            own: the worker's own arrays, kept until its next round.
             task: the worker's part of a round.
             stats: statistics, added to.
         """
@@ -110,12 +108,12 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Return the bot that plays a model in evaluations."""
 
     def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> RoundResult:
-        """Do a part of a round, beginning with the common arrays."""
+        """Do a part of a round, beginning with the common arrays; ``own`` is changed."""
         for name, array in self.shared.items():
             array[...] = shared[name]
         stats, begun = np.zeros(len(self.stats)), time.thread_time()
         self.learn(own, task, stats)
-        return RoundResult(self.shared, own, stats, time.thread_time() - begun)
+        return RoundResult(self.shared, stats, time.thread_time() - begun)
 
 
 class WorkerPool:
@@ -166,8 +164,7 @@ class WorkerPool:
             lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
             range(len(tasks)),
         )
-        for k, result in enumerate(results):
-            self.own[k] = result.own
+        for result in results:
             self.stats += result.stats
             self.cpu_seconds += result.seconds
         combine(self.shared, [result.shared for result in results], self._learner.summed)
