@@ -38,7 +38,6 @@ from carolus_env.evaluation.suite.data import (
     STAGES,
     VERSION,
     SuiteError,
-    line_of,
     pack_game,
     packed,
     read_suite,
@@ -49,6 +48,7 @@ from carolus_env.notation import to_line
 from carolus_env.records import make_record
 from carolus_env.system import backends
 from carolus_env.system.files import locked, write_file
+from carolus_env.system.log import Log, json_line, read_lines
 from carolus_env.system.options import command_parser
 from carolus_env.system.processes import WorkerError, Workers, ready
 from carolus_env.system.terminal import counting
@@ -356,39 +356,37 @@ def _make_alone(
     if path.exists():
         raise SuiteError(f"{path}: exists; name another file")
     part = path.with_name(path.name + ".part")
-    header, done = _begun(recipe, part)
+    log, header, done = _begun(recipe, part)
     progress(len(done))
     waiting = [number for number in range(recipe.decisions) if number not in done]
-    with ready(workers) as makers, part.open("ab") as file:
+    with log, ready(workers) as makers:
         makers.begin(partial(_maker, recipe))
         for _, line in makers.streamed((number,) for number in waiting):
+            log.append(json_line(line))
             done[line["number"]] = line
-            file.write(line_of(line))
-            file.flush()
-            os.fsync(file.fileno())
             progress(len(done))
-    content = b"".join([line_of(header), *(line_of(done[k]) for k in sorted(done))])
+    content = b"".join([json_line(header), *(json_line(done[k]) for k in sorted(done))])
     write_file(path, packed(content) if path.name.endswith(".gz") else content)
     part.unlink(missing_ok=True)
 
 
-def _begun(recipe: SuiteRecipe, part: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
-    """Return the header and the decisions made so far; a new file is begun."""
-    expected = json.loads(line_of(recipe.header()))
+def _begun(
+    recipe: SuiteRecipe, part: Path
+) -> tuple[Log, dict[str, Any], dict[int, dict[str, Any]]]:
+    """Return the log of decisions, its header and the decisions so far; a new file is begun."""
+    expected = json.loads(json_line(recipe.header()))
     if not part.exists():
         header = {**expected, "per_game": _per_game(recipe)}
-        write_file(part, line_of(header))
-        return header, {}
-    complete, newline, _ = part.read_bytes().rpartition(b"\n")
-    first, *rest = [json.loads(line) for line in complete.splitlines()] or [{}]
+        return Log.create(part, json_line(header)), header, {}
+    saved = read_lines(part)
+    first, *rest = [json.loads(line) for line in saved.lines] or [{}]
     unlike = [key for key, value in expected.items() if first.get(key) != value]
     if unlike:
         raise SuiteError(
             f"{part}: of another recipe, which differs in {', '.join(unlike)}; move it away"
         )
-    with part.open("r+b") as file:  # a line that was cut short is made again
-        file.truncate(len(complete) + len(newline))
-    return first, {line["number"]: line for line in rest}
+    # A line that was cut short is made again.
+    return Log(part, saved.size), first, {line["number"]: line for line in rest}
 
 
 def _maker(recipe: SuiteRecipe) -> Callable[[int], dict[str, Any]]:

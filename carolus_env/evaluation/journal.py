@@ -11,20 +11,17 @@ Results files are untrusted: parsed, checked, refused with a `ResultsFileError`,
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.evaluation.columns import COLUMNS, PLANNED, Column, Results
 from carolus_env.evaluation.seating import MOST_GAMES, Plan
-from carolus_env.system.files import write_file
+from carolus_env.system.log import Log, json_line, read_lines
 from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import DataError, check, cut, get, parse_json, shown, table
 
@@ -72,37 +69,25 @@ class Saved:
     cut: bool
 
 
-class Journal:
-    """A results file, open for more games; a context manager.
-
-    Args:
-        path: the file.
-        size: number of bytes to keep; the rest is dropped. None: all.
-    """
-
-    def __init__(self, path: Path, size: int | None = None) -> None:
-        self.path = path
-        self._file: BinaryIO = path.open("r+b", buffering=0)
-        if size is not None:
-            self._file.truncate(size)
-        self._file.seek(0, os.SEEK_END)
+class Journal(Log):
+    """A results file, open for more games."""
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], plan: Plan) -> Journal:
+    def begin(cls, path: str | os.PathLike[str], plan: Plan) -> Self:
         """Create a new file with its header.
 
         Raises:
             ResultsFileError: when the file exists.
             OSError: when it cannot be written.
         """
-        if Path(path).exists():
-            raise ResultsFileError(path, None, "exists; resume it or move it")
         header = {"format": FORMAT, "version": VERSION, **plan.to_dict(), "versions": versions()}
-        write_file(path, _line(header))
-        return cls(Path(path))
+        try:
+            return cls.create(path, json_line(header))
+        except FileExistsError:
+            raise ResultsFileError(path, None, "exists; resume it or move it") from None
 
     @classmethod
-    def resume(cls, path: str | os.PathLike[str], plan: Plan) -> tuple[Journal, Saved]:
+    def resume(cls, path: str | os.PathLike[str], plan: Plan) -> tuple[Self, Saved]:
         """Resume a file after its last complete line.
 
         Raises:
@@ -113,11 +98,11 @@ class Journal:
         saved = read_games(path)
         if unlike := _differences(saved, plan):
             raise ResultsFileError(path, None, f"of another tournament: {'; '.join(unlike)}")
-        return cls(Path(path), saved.size), saved
+        return cls(path, saved.size), saved
 
-    def append(self, plan: Plan, start: int, results: Results, wall: float) -> None:
-        """Write the games from number ``start`` on, and make sure that they reach the disk."""
-        lines = [_line(entry) for entry in _entries(plan, start, results)]
+    def append_games(self, plan: Plan, start: int, results: Results, wall: float) -> None:
+        """Write the games from number ``start`` on as a block; see `Log.append`."""
+        lines = [json_line(entry) for entry in _entries(plan, start, results)]
         spent = np.bincount(
             results.tables.ravel(),
             weights=np.nan_to_num(results.seconds).ravel(),
@@ -128,23 +113,7 @@ class Journal:
             "seconds": [round(seconds, 9) for seconds in spent.tolist()],
             "wall": round(wall, 6),
         }
-        self._file.write(b"".join([*lines, _line(block)]))
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        """Close the file; the games in it stay."""
-        self._file.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        self.append(b"".join([*lines, json_line(block)]))
 
 
 def _planned(plan: Plan, start: int, stop: int) -> dict[str, list[Any]]:
@@ -172,10 +141,6 @@ def _entries(plan: Plan, start: int, results: Results) -> Iterator[dict[str, Any
         yield dict(zip(columns, row, strict=True))
 
 
-def _line(entry: dict[str, Any]) -> bytes:
-    return json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-
-
 def _differences(saved: Saved, plan: Plan) -> list[str]:
     old, new = saved.plan.to_dict(), plan.to_dict()
     keys = [key for key in {**new, **old} if key != "rules"]  # optional ones may be missing
@@ -197,11 +162,9 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
         OSError: when it cannot be read.
     """
     try:
-        data = Path(path).read_bytes()
+        lines, size, cut_off = read_lines(path)
     except FileNotFoundError:
         raise ResultsFileError(path, None, "there is no such file") from None
-    size = data.rfind(b"\n") + 1
-    lines = data[:size].split(b"\n")[:-1]
     if not lines:
         raise ResultsFileError(path, 1, "the header is missing")
     number = 1
@@ -227,7 +190,7 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
     for block in blocks:
         block.share_out(results)
     wall = sum(block.wall for block in blocks)
-    return Saved(plan, results, float(wall), made_with, size, size < len(data))
+    return Saved(plan, results, float(wall), made_with, size, cut_off)
 
 
 def _read_header(data: Any) -> tuple[Plan, dict[str, str]]:

@@ -18,7 +18,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,9 @@ from carolus_env.evaluation.journal import Journal
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.pool import Pool, Task
 from carolus_env.evaluation.seating import Plan
+from carolus_env.records.jsonl import is_gzip
 from carolus_env.system.files import locked
+from carolus_env.system.log import Log
 from carolus_env.system.processes import Workers, ready
 
 
@@ -130,7 +131,7 @@ class Tournament:
             journal = self._open(file, resume, notice)
             if journal is not None:
                 stack.enter_context(journal)
-            log = None if records is None else stack.enter_context(_RecordLog(Path(records)))
+            log = None if records is None else stack.enter_context(_RecordLog.create(records))
             self._play(stack.enter_context(players), journal, log, progress)
 
     def _open(
@@ -139,9 +140,9 @@ class Tournament:
         if file is None:
             return None
         if not resume:
-            journal = Journal.create(file, self.plan)
+            journal = Journal.begin(file, self.plan)
             for start, part in self._played():
-                journal.append(self.plan, start, part, 0.0)
+                journal.append_games(self.plan, start, part, 0.0)
             return journal
         journal, saved = Journal.resume(file, self.plan)
         if saved.cut:
@@ -172,11 +173,11 @@ class Tournament:
                 continue
             for block in pool.play(self.games, stop, progress):
                 if log is not None:
-                    log.append(block.records)
+                    log.append_records(block.records)
                 wall = time.perf_counter() - since
                 since += wall
                 if journal is not None:
-                    journal.append(self.plan, self.games, block.results, wall)
+                    journal.append_games(self.plan, self.games, block.results, wall)
                 self._parts.append(block.results)
                 self.seconds += wall
                 if progress is not None:
@@ -205,21 +206,10 @@ def _no_results(plan: Plan) -> Results:
     return play_games(np.zeros((0, plan.rules.players), np.int64), [], plan.rules, seed=0)
 
 
-class _RecordLog:
-    """A new file of game records, written block by block."""
+class _RecordLog(Log):
+    """A file of game records, compressed if its name says so."""
 
-    def __init__(self, path: Path) -> None:
-        self.zipped = path.suffix.lower() == ".gz"
-        self.file = path.open("xb")
-
-    def append(self, lines: list[bytes]) -> None:
+    def append_records(self, lines: list[bytes]) -> None:
+        """Write a block of lines; see `Log.append`."""
         data = b"".join(lines)
-        self.file.write(gzip.compress(data, mtime=0) if self.zipped else data)
-        self.file.flush()
-        os.fsync(self.file.fileno())
-
-    def __enter__(self) -> _RecordLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
+        self.append(gzip.compress(data, mtime=0) if is_gzip(self.path) else data)

@@ -36,7 +36,7 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
         OSError: when the file cannot be written.
     """
     with replacing(path) as file:
-        if _is_gz(path):
+        if is_gzip(path):
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as zipped:
                 zipped.writelines(map(record_line, records))
         else:
@@ -59,7 +59,8 @@ def record_line(record: Record) -> bytes:
     return text.encode() + b"\n"
 
 
-def _is_gz(path: str | Path) -> bool:
+def is_gzip(path: str | Path) -> bool:
+    """Return whether a file's name says that it is compressed."""
     return os.fspath(path).lower().endswith(".gz")
 
 
@@ -105,7 +106,7 @@ def scan_file(
         most: bytes of unpacked content after which reading ends; None: no limit.
     """
     plain = io.BufferedReader(file)  # type: ignore[type-var]  # an open file will do
-    packed = _is_gz(name) or plain.peek(2)[:2] == b"\x1f\x8b"
+    packed = is_gzip(name) or plain.peek(2)[:2] == b"\x1f\x8b"
     content: Any = gzip.GzipFile(fileobj=plain) if packed else plain
     number, remaining = 0, most if most is not None else math.inf
     while True:

@@ -8,10 +8,28 @@ import json
 import os
 import secrets
 import sys
+import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an OSError of the ``with`` block name a file where it names none, and its reason.
+
+    Those of an open file's ``write``, ``fsync`` and ``truncate`` name none.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.strerror = error.strerror or str(error) or "the file system failed"
+            error.errno = error.errno or errno.EIO
+            error.filename = os.fspath(path)
+        raise
 
 
 @contextmanager
@@ -21,18 +39,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     After an error, a full disk or a crash, ``path`` is as it was. A link stays a link.
 
     Raises:
-        OSError: when the file cannot be written, or when ``path`` is not a regular file.
+        OSError: when the file cannot be written, or when ``path`` is not a regular file; it names
+            ``path``.
     """
     target = _target(path)
-    beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
-    try:
+    with _beside(target, path) as beside:
         with beside.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
+
+
+@contextmanager
+def _beside(target: Path, path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the name of a file beside ``target``, which goes; an OSError of it names ``path``."""
+    beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
+    try:
+        with naming(path):
+            yield beside
+    except OSError as error:
+        if error.filename == os.fspath(beside):
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
@@ -50,22 +82,19 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """Fail now, not after hours of work, if a file cannot be written.
 
     Raises:
-        OSError: with the reason as its ``strerror``.
+        OSError: with the file's name, and the reason as its ``strerror``.
     """
     target = _target(path)
     if not target.parent.is_dir():
         raise OSError(errno.ENOENT, f"there is no folder {target.parent}", os.fspath(path))
     if target.exists() and not os.access(target, os.W_OK):
         raise OSError(errno.EACCES, "may not be overwritten", os.fspath(path))
-    beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
-    try:
+    with _beside(target, path) as beside:
         beside.write_bytes(b" " * 65536)  # a full disk shows here
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 class BusyError(ValueError):
-    """Another process writes a file or folder; the text names both."""
+    """Someone else writes a file or folder; the text names both."""
 
 
 @contextmanager
@@ -73,52 +102,73 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Keep others from writing a file or folder while the ``with`` block runs.
 
     The lock is one of the operating system on a hidden file, so that a killed process leaves none.
+    Where the file system has no locks (some of clusters), a warning says so, and only other blocks
+    of this process are kept out.
 
     Args:
         path: the file or folder; it need not exist, but the folder above it must.
 
     Raises:
-        BusyError: when another block, mostly of another process, holds it.
+        BusyError: when another block holds it, of another process or of this one.
+        OSError: when the hidden file cannot be written.
     """
     target = Path(path).resolve()
     lock = target / ".lock" if target.is_dir() else target.with_name(f".{target.name}.lock")
-    if lock in _held:
-        raise BusyError(f"{os.fspath(path)}: is written by this process already")
-    with _locked_file(lock, os.fspath(path)) as file:
+    with _held_changes:
+        if lock in _held:
+            raise BusyError(f"{os.fspath(path)}: is written by this process already")
         _held.add(lock)
-        try:
-            file.truncate(0)
-            file.write(f"{os.getpid()}\n")
-            file.flush()
-            yield
-        finally:
-            _held.discard(lock)
-            with contextlib.suppress(OSError):
-                lock.unlink()
+    try:
+        with _locked_file(lock, os.fspath(path)) as file:
+            with contextlib.suppress(OSError):  # a full disk
+                file.truncate(0)
+                file.write(b"%d\n" % os.getpid())
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    lock.unlink()
+    finally:
+        _held.discard(lock)
 
 
 _held: set[Path] = set()
 """The locks of this process: those of the system keep out other processes only."""
+_held_changes = threading.Lock()
 
 
-def _locked_file(lock: Path, name: str) -> IO[str]:
+def _locked_file(lock: Path, name: str) -> IO[bytes]:
+    """Open a lock's file and lock it; a file system without locks gets a warning instead."""
     while True:
-        file = lock.open("a+")
+        file = lock.open("a+b", buffering=0)
         try:
             _lock(file)
+        except OSError as error:
+            if error.errno in _WITHOUT_LOCKS:
+                warnings.warn(
+                    f"{name}: this file system has no locks ({error.strerror}): nothing keeps "
+                    "another process from writing there, too",
+                    stacklevel=4,
+                )
+                return file
+            file.seek(0)
+            holder = file.read().decode(errors="replace").strip() or "of unknown number"
+            file.close()
+            if error.errno in _TAKEN:
+                raise BusyError(f"{name}: process {holder} writes there now") from None
+            with naming(lock):
+                raise
+        with contextlib.suppress(FileNotFoundError):  # its last holder has just removed it
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return file
-        except FileNotFoundError:  # its last holder has just removed it
-            pass
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip() or "of unknown number"
-            file.close()
-            raise BusyError(f"{name}: process {holder} writes there now") from None
         file.close()
 
 
-def _lock(file: IO[str]) -> None:
+_WITHOUT_LOCKS: Final = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
+_TAKEN: Final = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+
+
+def _lock(file: IO[bytes]) -> None:
     """Lock a file at once, or raise OSError."""
     if sys.platform == "win32":
         import msvcrt

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import zlib
 from collections.abc import Sequence
@@ -241,11 +240,6 @@ def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
 
 
 # ------------------------------------------------------------------------------------ writing
-
-
-def line_of(data: dict[str, Any]) -> bytes:
-    """Return a header or a decision as its line of a file."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def packed(content: bytes) -> bytes:

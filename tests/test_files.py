@@ -1,0 +1,173 @@
+"""Files: whole after any failure, named in every error, and written by one at a time."""
+
+import errno
+import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carolus_env import evaluation
+from carolus_env.commands import evaluate
+from carolus_env.evaluation import pool
+from carolus_env.system import files
+from carolus_env.system.files import BusyError, check_writable, locked, replacing, write_file
+from carolus_env.system.log import Log, read_lines
+
+resource = pytest.importorskip("resource")
+
+
+@pytest.fixture
+def largest(monkeypatch):
+    """Set the size at which the system lets no file grow further, as ``ulimit -f`` does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int | None) -> None:
+        soft = before[0] if size is None else size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, before[1]))
+
+    yield limit
+    limit(None)
+
+
+# ------------------------------------------------------------------------------------ logs
+
+
+def test_a_block_that_does_not_fit_is_an_error_and_leaves_whole_blocks(tmp_path, largest):
+    path = tmp_path / "log"
+    with Log.create(path, b"header\n") as log:
+        log.append(b"one\n" * 100)
+        largest(500)
+        with pytest.raises(OSError, match=r"File too large: .*log'"):
+            log.append(b"two\n" * 100)
+        largest(None)
+        assert path.read_bytes() == b"header\n" + b"one\n" * 100
+        log.append(b"three\n")
+    assert path.read_bytes() == b"header\n" + b"one\n" * 100 + b"three\n"
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt(), 0, None])
+def test_a_block_is_written_in_parts_or_not_at_all(tmp_path, monkeypatch, failure):
+    write, calls = os.write, []
+
+    def part(file: int, data: memoryview) -> int:
+        calls.append(len(data))
+        if len(calls) == 3 and failure is not None:
+            if failure == 0:
+                return 0
+            raise failure
+        return write(file, data[:7])
+
+    with Log.create(tmp_path / "log", b"header\n") as log:
+        monkeypatch.setattr(os, "write", part)
+        if failure is None:
+            log.append(b"one line\n" * 5)
+            assert (tmp_path / "log").read_bytes() == b"header\n" + b"one line\n" * 5
+            return
+        with pytest.raises(OSError if failure == 0 else type(failure)) as error:
+            log.append(b"one line\n" * 5)
+        assert (tmp_path / "log").read_bytes() == b"header\n"
+        if isinstance(error.value, OSError):
+            assert error.value.filename == str(tmp_path / "log")
+        monkeypatch.undo()
+        log.append(b"after\n")
+    assert read_lines(tmp_path / "log").lines == [b"header", b"after"]
+
+
+def test_a_tournament_on_a_full_disk_says_so_and_goes_on_later(
+    tmp_path, monkeypatch, largest, capfd
+):
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 100)
+    monkeypatch.setattr("carolus_env.evaluation.report.write_report", lambda *_: None)
+    words = ["random", "greedy", "--games", "600", "--quiet"]
+    assert evaluate.main([*words, "--out", str(tmp_path / "whole")]) == 0
+    cup, games = tmp_path / "cup", tmp_path / "cup" / "games.jsonl"
+    largest(len((tmp_path / "whole" / "games.jsonl").read_bytes()) * 2 // 3)
+    assert evaluate.main([*words, "--out", str(cup)]) == evaluate.WRITE_FAILED
+    largest(None)
+    assert f"{games}: could not be written: File too large" in capfd.readouterr().err
+    saved = evaluation.read_games(games)
+    assert 0 < len(saved.results) < 600 and len(saved.results) % 100 == 0 and not saved.cut
+    assert json.loads((cup / "summary.json").read_text())["games"] == len(saved.results)
+    assert evaluate.main([*words, "--out", str(cup), "--resume"]) == 0
+    lines = [read_lines(each / "games.jsonl").lines for each in (cup, tmp_path / "whole")]
+    one, other = ([line for line in each if b'"game"' in line] for each in lines)
+    assert one == other
+
+
+# ------------------------------------------------------------------------------------ replacing
+
+
+def test_every_error_of_a_file_names_it_and_leaves_the_old_one(tmp_path, largest):
+    path = tmp_path / "model"
+    write_file(path, b"old")
+    largest(100)
+    for attempt in (
+        lambda: write_file(path, b" " * 101),
+        lambda: check_writable(path),
+        lambda: write_file(tmp_path / "none" / "model", b""),
+        lambda: write_file(tmp_path, b""),
+    ):
+        with pytest.raises(OSError) as error:
+            attempt()
+        assert error.value.filename is not None and ".carolus" not in error.value.filename
+        assert str(tmp_path) in str(error.value)
+    with pytest.raises(OSError, match=r"written: .*array'"), replacing(tmp_path / "array") as file:
+        np.zeros(1000).tofile(file)  # its own errors have no number
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ------------------------------------------------------------------------------------ locks
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_gets_a_warning(tmp_path, monkeypatch, number):
+    def lock(file: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files, "_lock", lock)
+    reason = f"cup: this file system has no locks .{os.strerror(number)}.: nothing keeps another"
+    again = pytest.raises(BusyError, match="this process")
+    with pytest.warns(UserWarning, match=reason), locked(tmp_path / "cup"), again:
+        locked(tmp_path / "cup").__enter__()
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_failure_of_a_lock_is_told_as_it_is(tmp_path, monkeypatch):
+    def lock(file: Any) -> None:
+        raise OSError(errno.EIO, "disk on fire")
+
+    monkeypatch.setattr(files, "_lock", lock)
+    with pytest.raises(OSError, match=r"disk on fire: .*\.cup\.lock"), locked(tmp_path / "cup"):
+        pass
+    monkeypatch.undo()
+    with locked(tmp_path / "cup"):  # nothing is left of the failure
+        pass
+
+
+def test_threads_keep_each_other_out(tmp_path):
+    inside, most, together = [0], [0], threading.Barrier(8)
+
+    def enter(path: Path) -> bool:
+        together.wait(60)
+        try:
+            with locked(path):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                together.wait(60)
+                inside[0] -= 1
+                return True
+        except BusyError:
+            together.wait(60)
+            return False
+
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(50):
+            entered = list(threads.map(enter, [tmp_path / str(number)] * 8))
+            assert entered.count(True) == 1
+    assert most == [1]
