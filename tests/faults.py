@@ -49,7 +49,7 @@ FAULTS = [
     ("a shared win counts as a win", E + "pairing.py", "wins = (shares > 1 - 1e-9)", "wins = (shares > 0.4)", "arena evaluate"),
     ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
     ("every game is of the first seatings", E + "seating.py", "seating_of[places], tables[places])", "seating_of[deals], tables[places])", "tournament"),
-    ("partners each get their team's whole win", E + "ratings.py", "np.repeat(shares / size, size, axis=1)", "np.repeat(shares, size, axis=1)", "ratings"),
+    ("partners each get their team's whole win", E + "ratings.py", "np.repeat(values / size, size, axis=2)", "np.repeat(values, size, axis=2)", "ratings"),
     ("other rules are resumed", E + "journal.py", 'pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]\n', "\n", "tournament"),
     # learners and networks
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = rollout.shares[d, team], rollout.shares[d, team]", "target = rollout.shares[d, team]", "ppo"),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 from typing import Any
 
 import choix
@@ -136,6 +137,33 @@ def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_al
     assert np.array_equal(ratings.elo, other.elo)
 
 
+def test_given_ratings_stay_and_the_others_are_on_their_scale(rated):
+    tables, shares, deals, ratings = rated
+    given = {k: 1000 + float(ratings.elo[k]) for k in (0, 1, 2)}
+    placed = rate(tables, shares, [0, 1], deals, 4, fixed=given)
+    assert placed.elo[:3] == pytest.approx(list(given.values()))
+    assert (placed.low[:3] == placed.high[:3]).all()
+    assert placed.elo[3] == pytest.approx(1000 + ratings.elo[3], abs=10)  # another prior
+    assert placed.low[3] < placed.elo[3] < placed.high[3]
+    few = tables[:, 0] + tables[:, 1] == 1  # 0 and 1 alone
+    with pytest.raises(RatingsError, match=r"\[0, 1, 2\] and \[3\]"):
+        rate(tables[few], shares[few], [0, 1], deals[few], 4, fixed=given)
+    for wrong in ({**given, 3: 0.0}, {4: 0.0}):
+        with pytest.raises(ValueError, match="fixed"):
+            rate(tables, shares, [0, 1], deals, 4, fixed=wrong)
+
+
+def test_memory_does_not_grow_with_the_fourth_power_of_agents():
+    tables, deals = pairings(2, 60, 1)
+    shares = play(np.random.default_rng(1), np.linspace(0, 300, 60), tables, [0, 1], deals)
+    tracemalloc.start()
+    ratings = rate(tables, shares, [0, 1], deals, 60, bootstraps=100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * 2**20, "60^4 numbers are 104 MB"
+    assert np.corrcoef(ratings.elo, np.arange(60))[0, 1] > 0.8
+
+
 def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(rated):
     tables, shares, deals, ratings = rated
     twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
@@ -258,7 +286,7 @@ GOOD: dict[str, Any] = {
         ),
         ({"deals": [0]}, r"deals must be whole numbers of shape \(2,\), got shape \(1,\)"),
         ({"deals": [0.5, 1]}, "deals must be whole numbers .* dtype float64"),
-        ({"agents": 1}, "agents must be a whole number from 2 to 1,000,000, got 1"),
+        ({"agents": 1}, "agents must be a whole number from 2 to 1,000, got 1"),
         ({"anchor": 2}, "anchor must be a whole number from 0 to 1, got 2"),
         ({"anchor": "random"}, "anchor must be .* got 'random'"),
         ({"seed": -1}, "seed must be a whole number from 0 to 2\\^64 - 1, got -1"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,8 +25,7 @@ from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.pairing import play_pairing
-from carolus_env.evaluation.ratings import ELO
-from carolus_env.evaluation.seating import pairing
+from carolus_env.evaluation.ratings import ELO, rate
 from carolus_env.system.arrays import F64
 
 FILE: Final = Path(__file__).with_name("ladder.json")
@@ -110,9 +109,8 @@ def place(
 ) -> tuple[float, float, float]:
     """Rate an agent by its games against rungs, whose ratings are taken as given.
 
-    The model, the prior (one drawn deal, shared by the rungs) and the interval (a Bayesian
-    bootstrap over deals) are those of `carolus_env.evaluation.ratings`. The interval covers the
-    luck of these games, not the uncertainty of the rungs' own ratings.
+    The prior is one drawn deal, which the rungs share. The interval covers the luck of these games,
+    not the uncertainty of the rungs' own ratings.
 
     Args:
         players: 2, 3 or 4.
@@ -127,86 +125,25 @@ def place(
     Raises:
         ValueError: when no rung was met, or one is unknown.
     """
-    elos = _elos(players, met)
-    numbers = np.unique(np.concatenate([results.deals for results in met.values()]))
-    games, wins = np.zeros((2, len(numbers), len(met)))
-    for k, results in enumerate(met.values()):
-        deal = np.searchsorted(numbers, results.deals)
-        share = (results.shares * (results.tables == 0)).sum(axis=1)
-        games[:, k] = np.bincount(deal, minlength=len(numbers))
-        wins[:, k] = np.bincount(deal, share, minlength=len(numbers))
-    generator = np.random.default_rng(seed)
-    weights = generator.standard_exponential((bootstraps, len(numbers)))
-    virtual = generator.standard_gamma(0.5 / len(met), (2, bootstraps, len(met)))
-    virtual *= _games_of_a_deal(players)
-    samples = _fit(players, elos, weights @ wins + virtual[0], weights @ games + virtual.sum(0))
-    low, high = np.quantile(samples, [0.025, 0.975])
-    best = _most_likely(players, elos, wins.sum(axis=0), games.sum(axis=0))
-    return best, float(low), float(high)
-
-
-def elo_of(players: int, met: Mapping[str, tuple[float, int]]) -> float:
-    """Return the rating of `place`, from win rates alone.
-
-    Args:
-        players: 2, 3 or 4.
-        met: win rate (`PairingResult.win_rate`) and number of games against each rung, by
-            spec.
-
-    Raises:
-        ValueError: when no rung was met, or one is unknown.
-    """
-    rates, games = np.array(list(met.values()), float).reshape(-1, 2).T
-    return _most_likely(players, _elos(players, met), rates * games, games)
-
-
-def _elos(players: int, specs: Iterable[str]) -> F64:
-    known = {rung.spec: rung.elo for rung in rungs(players)}
-    result = list(specs)
-    if not result or not set(result) <= set(known):
-        unknown = [spec for spec in result if spec not in known]
-        raise ValueError(
-            f"no rung of the ladder for {players} players: {unknown[0]!r}"
-            if unknown
-            else "a place on the ladder needs games against a rung, got none"
-        )
-    return np.array([known[spec] for spec in result])
-
-
-def _most_likely(players: int, elos: F64, wins: F64, games: F64) -> float:
-    drawn = _games_of_a_deal(players) / len(elos)
-    return float(_fit(players, elos, wins + drawn / 2, games + drawn)[0])
-
-
-def _games_of_a_deal(players: int) -> int:
-    return len(pairing(Rules(players)).seatings)
-
-
-def _fit(players: int, elos: F64, wins: F64, games: F64) -> F64:
-    """Fit the most likely ratings: their expected wins equal the wins.
-
-    By bisection, since the expected wins grow with the rating.
-
-    Args:
-        players: 2, 3 or 4.
-        elos: ``(R,)`` ratings of the rungs.
-        wins: ``(..., R)`` against each; ``games`` alike.
-
-    Returns:
-        ``(B,)``, one for each row.
-    """
-    wins, games = np.atleast_2d(wins), np.atleast_2d(games)
-    low = np.full(len(wins), elos.min() - 6000.0)
-    high = np.full(len(wins), elos.max() + 6000.0)
-    total = wins.sum(axis=1)
-    for _ in range(40):
-        middle = (low + high) / 2
-        expected = (games * win_rate(players, middle[:, None] - elos)).sum(axis=1)
-        low, high = (
-            np.where(expected < total, middle, low),
-            np.where(expected < total, high, middle),
-        )
-    return (low + high) / 2
+    known, rules = {rung.spec: rung.elo for rung in rungs(players)}, Rules(players)
+    if not met:
+        raise ValueError("a place on the ladder needs games against a rung, got none")
+    for spec in met:
+        if spec not in known:
+            raise ValueError(f"no rung of the ladder for {players} players: {spec!r}")
+    games = list(met.values())
+    result = rate(
+        np.concatenate([np.where(some.tables == 0, 0, k) for k, some in enumerate(games, 1)]),
+        np.concatenate([some.shares for some in games]),
+        [rules.team(seat) for seat in range(players)],
+        np.concatenate([some.deals for some in games]),
+        len(games) + 1,
+        fixed={k: known[spec] for k, spec in enumerate(met, 1)},
+        prior=2 if players == 3 else 1,  # a deal of two agents has two line-ups there
+        seed=seed,
+        bootstraps=bootstraps,
+    )
+    return float(result.elo[0]), float(result.low[0]), float(result.high[0])
 
 
 def win_rate(players: int, difference: F64) -> F64:
