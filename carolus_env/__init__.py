@@ -41,11 +41,11 @@ from carolus_env.engine.chance import (
 from carolus_env.engine.observation import observe
 from carolus_env.engine.playout import Playouts, playout
 from carolus_env.engine.rules import ACTIONS, Rules, action_text
-from carolus_env.engine.state import STATE, from_bytes, to_bytes
+from carolus_env.engine.state import STATE, to_bytes
 from carolus_env.engine.streams import new_streams
 from carolus_env.games.batch import GameBatch, Rollout, Turn
 from carolus_env.games.game import Game
-from carolus_env.records.validity import PositionError
+from carolus_env.records.validity import PositionError, from_bytes
 from carolus_env.system.version import __version__
 
 __all__ = [

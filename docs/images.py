@@ -28,7 +28,7 @@ from carolus_env.evaluation.report import write_report
 from carolus_env.play.api import Api, GameInPlay
 from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
-from carolus_env.play.server import make_server, open_socket, start_compiling
+from carolus_env.play.server import Server, open_socket, start_compiling
 from carolus_env.play.session import Session
 from carolus_env.records import Record, record_line
 from carolus_env.system.files import write_file
@@ -214,7 +214,7 @@ def screenshots() -> int:
         if "action" in event and action_parts(event["action"]).kind == "place"
     )
     listening = open_socket(0)
-    server = make_server(app, listening)
+    server = Server(app, listening)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -10,7 +10,7 @@ from typing import Any
 from carolus_env import bots
 from carolus_env.engine.rules import Rules
 from carolus_env.play.api import Api
-from carolus_env.play.server import make_server, open_socket
+from carolus_env.play.server import Server, open_socket
 from carolus_env.play.session import Session
 from carolus_env.system import cancellation
 
@@ -70,7 +70,7 @@ class Slow(bots.Agent):
 def serving(app: Api, port: int = 0) -> Iterator[Page]:
     """A server on this port (0: a free one), until the context ends."""
     listening = open_socket(port)
-    server = make_server(app, listening)
+    server = Server(app, listening)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

@@ -10,6 +10,7 @@ from carolus_env.commands import dataset
 from carolus_env.engine import observation
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
+from carolus_env.engine.state import STATE
 from carolus_env.evaluation import Plan, Tournament
 from carolus_env.records import arrays, make_record, positions, start_of, write_records
 from carolus_env.records.arrays import FACE, load_arrays, pack, read_games, read_packed, to_arrays
@@ -101,7 +102,10 @@ CHANGES = [
     (lambda t: t["bounds"].__setitem__(-1, 10**6), "bounds"),
     (lambda t: t.update(starts=t["starts"][1:]), "4 games .*5"),
     (lambda t: t.update(starts=t["starts"] | 255), "field"),
-    (lambda t: t.update(starts=t["starts"][:, 1:]), "whole number of games"),
+    (lambda t: t.update(starts=t["starts"][:, 1:]), "bytes a game"),
+    (lambda t: t["bounds"].__setitem__(slice(1, 5), [2**63 - 1, -(2**63), 2**62, 7]), "bounds"),
+    (lambda t: t["starts"].view(STATE)["order"].__setitem__(2, 0), "game 2 .* before its first"),
+    (lambda t: t["starts"].view(STATE)["supply"].__setitem__(3, 9), "game 3 .* before its first"),
     ("9", "version must be '1', got '9'"),
     (b"{}\n", ""),
     (b"nonsense", ""),

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,11 @@ import pytest
 from page import Page, Slow, finished, serving
 
 from carolus_env import bots
-from carolus_env.play import api, library, server
+from carolus_env.play import library, requests, server, store
 from carolus_env.play.api import Api
 from carolus_env.play.library import GameFile, was_lost
+from carolus_env.play.requests import MAX_BODY, RequestError
 from carolus_env.play.roster import LEVELS, Roster, RosterError
-from carolus_env.play.work import RequestError
 from carolus_env.records import RecordError, names_of, record_line, write_records
 from carolus_env.replay import replay
 
@@ -153,8 +154,65 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile():
             slow.going.set()
             answer = request.getresponse()
             assert answer.status == 502
-            assert json.load(answer) == {"error": "slow failed with RuntimeError: no idea"}
+            assert "slow failed with RuntimeError: no idea (page.py" in json.load(answer)["error"]
         assert page.get(path)[1]["at"] == game["at"]
+
+
+class Wordless(BaseException):
+    """An error whose text cannot be had."""
+
+    def __str__(self):
+        raise KeyboardInterrupt
+
+
+class Failing(bots.Agent):
+    """Fails with the error that is put into ``error``."""
+
+    name, error = "failing", None
+
+    def act(self, states, generators):
+        raise self.error
+
+    def opinion(self, states, generators):
+        raise self.error
+
+
+def broken(argument):
+    raise SystemExit(argument)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(3), KeyboardInterrupt(), GeneratorExit(), StopIteration(7), Wordless(),
+        asyncio.CancelledError(), StopAsyncIteration(), RecursionError("deep"), MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)  # fmt: skip
+def test_whatever_an_agent_raises_its_request_is_answered_and_its_game_goes_on(page, error):
+    Failing.error = error
+    bots.register("failing", lambda _: Failing(), "fails")
+    bots.register("broken", broken, "cannot be made")
+    with serving(Api(Roster(["failing"]))) as page:
+        game = new_game(page, agents=["failing", None])
+        path, data = f"games/{game['key']}", {"version": game["version"]}
+        for _ in range(2):  # the second would wait for the lock of the first
+            for what, more in (("agent", {}), ("hint", {"agent": "failing"})):
+                if what == "agent" and game["turn"] != "agent":
+                    continue
+                status, answer = page.post(f"{path}/{what}", {**data, **more})
+                assert status == 502
+                assert f"failing failed with {type(error).__name__}" in answer["error"]
+        assert page.get(path)[1]["at"] == game["at"]
+        assert page.post("games", TWO)[0] == 201
+
+
+def test_an_agent_that_ends_the_process_when_it_is_made_ends_a_request_only(page, monkeypatch):
+    with serving(Api(Roster())) as page:
+        monkeypatch.setattr(Roster, "make", lambda *_: broken("no"))
+        status, answer = page.post("games", TWO)
+        assert (status, answer["error"][:28]) == (502, "random failed with SystemExi")
+        assert page.get("menu")[0] == 200
 
 
 @pytest.mark.parametrize("what", ["agent", "hint"])
@@ -330,27 +388,46 @@ def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeyp
         assert page.get(f"{path}?{query}")[0] == 400
     assert page.post(f"{path}/agent?layout=round", {"version": game["version"]})[0] == 400
     assert page.get(path)[1]["at"] == game["at"]
-    monkeypatch.setattr(api, "MAX_BODY", 2**20)
-    assert page.post("games", {"names": ["a" * api.MAX_BODY]})[0] == 413
+    monkeypatch.setattr(requests, "MAX_BODY", 2**20)
+    assert page.post("games", {"names": ["a" * MAX_BODY]})[0] == 413
     assert page.post_file("a", b"a" * (2**20 + 1))[0] == 413
 
 
+def test_files_named_on_the_command_line_stay_whatever_pages_open(monkeypatch):
+    monkeypatch.setattr(store, "MAX_ITEMS", 2)
+    line = record_line(finished())
+    with serving(Api(Roster(), [GameFile.from_bytes(name, line) for name in "abc"])) as page:
+        opened = [page.post_file(name, line)[1]["key"] for name in "defg"]
+        assert [page.get(f"files/{key}")[0] for key in opened] == [404, 404, 200, 200]
+        named = page.get("menu")[1]["files"]
+        assert [file["name"] for file in named] == ["a", "b", "c"]
+        assert all(page.get(f"files/{file['key']}/0/1")[0] == 200 for file in named)
+
+
 def test_of_too_many_games_the_oldest_goes_and_of_a_large_file_the_first_are_shown(monkeypatch):
-    monkeypatch.setattr(api, "MAX_HELD", 2)
-    held: api.Held[int] = api.Held("game")
+    monkeypatch.setattr(store, "MAX_ITEMS", 2)
+    monkeypatch.setattr(store, "MAX_BYTES", 100)
+    held: store.Store[int] = store.Store("game", lambda number: number)
+    named = [held.add(number, keep=True) for number in (90, 91, 92)]
     keys = [held.add(number) for number in (1, 2)]
     held.find(keys[0])
     keys.append(held.add(3))
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
     with pytest.raises(RequestError, match="does not hold this game"):
         held.find(keys[1])
+    keys.append(held.add(98))
+    assert held.find(keys[3]) == 98, "3 and 98 are more than 100 bytes, and 1 went before"
+    with pytest.raises(RequestError):
+        held.find(keys[2])
+    assert held.find(held.add(1000)) == 1000, "the newest is never dropped"
+    assert [held.find(key) for key in named] == [90, 91, 92]
     line = record_line(finished())
     monkeypatch.setattr(library, "MAX_LINES", 3)
     book = GameFile.from_bytes("many", line * 5)
     assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
     book = GameFile.from_bytes("many", line[:-2] + b',"more":1e999}\n' + line * 5)
     assert [game.title for game in book.games] == ["line 2", "line 3"]
-    assert "line 1: the record cannot be written" in book.problems[1]
+    assert "line 1: not JSON: 1e999 is beyond every float" in book.problems[1]
     monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
     assert len(GameFile.from_bytes("many", line * 5).games) == 2
 
@@ -448,10 +525,12 @@ def test_the_command_serves_and_stops(tmp_path):
     run = [sys.executable, "-m", "carolus_env.play", "one.jsonl", "--no-open", "--port", "0"]
     root = Path(__file__).parent.parent
     given = {"cwd": tmp_path, "env": {"PYTHONPATH": str(root), "PATH": "", "HOME": str(tmp_path)}}
-    with subprocess.Popen(run, **given, stdout=subprocess.PIPE, text=True) as process:
+    given |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(run, **given) as process:
         address = process.stdout.readline().split()[3]
         assert "/replay/" in address
         page = Page(int(address.split(":")[2].split("/")[0]))
         assert page.get("menu")[1]["files"][0]["name"] == "one.jsonl"
-        process.send_signal(2)
-        assert process.wait(timeout=30) in (0, 130)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert [*process.stderr][-1].endswith("interrupted\n")

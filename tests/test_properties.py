@@ -29,9 +29,10 @@ from carolus_env.engine.rules import (
     ROLL,
     TERRITORIES,
 )
-from carolus_env.engine.state import from_bytes, hashes, to_bytes, winning_teams
+from carolus_env.engine.state import hashes, to_bytes, winning_teams
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position, validity
+from carolus_env.records.validity import from_bytes
 
 ROOT = Path(__file__).parent.parent
 
@@ -176,7 +177,7 @@ def test_games_and_bots_are_the_same_with_the_compiler_off():
 @pytest.mark.slow
 def test_games_are_the_same_with_array_bounds_checked(tmp_path):
     """And no bytes that `from_bytes` takes lead outside an array."""
-    hostile = "import test_state; test_state.test_hostile_bytes_never_hang(); "
+    hostile = "import test_state; test_state.test_no_bytes_lead_a_kernel_astray(); "
     other = in_another_process(code=hostile, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert "Error" not in other.stderr
     assert other.stdout.strip() == strategies.digest()

@@ -19,7 +19,6 @@ import tomllib
 import webbrowser
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import shown
@@ -480,9 +479,7 @@ def small(monkeypatch):
     monkeypatch.setattr(data, "read_bytes", few)
     for players in bench.DEALS:
         monkeypatch.setitem(bench.DEALS, players, 1)
-    idle = SimpleNamespace(run=lambda sockets: [each.close() for each in sockets])
-    monkeypatch.setattr(server, "make_server", lambda *_: idle)
-    monkeypatch.setattr(server, "start_compiling", lambda *_: None)
+    monkeypatch.setattr(server, "serve", lambda _, listening, __: listening.close() or 0)
 
 
 def execute(words, monkeypatch):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from carolus_env import engine
+from carolus_env import bots, engine
 from carolus_env.engine import chance
+from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import (
     FIELDS,
@@ -12,13 +13,14 @@ from carolus_env.engine.state import (
     as_states,
     check_rows,
     equal,
-    from_bytes,
     hashes,
     pick,
     put,
     to_bytes,
 )
 from carolus_env.engine.streams import new_streams
+from carolus_env.networks.inputs import encode_all
+from carolus_env.records.validity import PositionError, from_bytes
 
 
 def games(n=3, seed=0, **rules):
@@ -50,43 +52,80 @@ def test_bytes_with_a_field_out_of_range_are_refused(field):
                     from_bytes(to_bytes(broken))
 
 
-def test_bytes_of_a_wrong_length_and_an_emperor_outside_the_circle_are_refused():
+def test_bytes_of_a_wrong_length_are_refused():
     for length in (1, STATE.itemsize - 1, STATE.itemsize + 1, 1000):
         with pytest.raises(ValueError, match=rf"\b{length} bytes .* {STATE.itemsize} bytes"):
             from_bytes(bytes(length))
-    broken = games(2)
-    broken["regions"][1] = broken["emperor"][1] = 6
-    with pytest.raises(ValueError, match=r"game 1: .*'emperor' holds 6, .* 6 regions"):
-        from_bytes(to_bytes(broken))
 
 
-def hostile_games(random, n):
-    """Bytes within the ranges of `FIELDS` that no game has."""
-    states = np.zeros(n, STATE)
-    for field in FIELDS:
-        low, high = (field.low, field.high + 1) if field.high < 2**63 else (0, 2**63)
-        ends = random.choice([field.low, min(field.high, 2**62)], (n, *field.shape))
-        values = random.integers(low, high, (n, *field.shape))
-        states[field.name] = np.where(random.random((n, *field.shape)) < 0.2, ends, values)
-    states["emperor"] %= states["regions"]
-    return from_bytes(to_bytes(states))
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("order", [0, 0, 0, 0], "order"),
+        ("order", [1, 0, 2, 3], "order"),
+        ("player", 3, "player"),
+        ("turn", 2, "turn"),
+        ("team", [0, 2, 0, 0], "team"),
+        ("teams", 3, "teams"),
+        ("emperor", 14, "Emperor"),
+        ("regions", 2, "region"),
+        ("control", 3, "control"),
+        ("region_owner", [2] + [0] * 15, "region_owner"),
+        ("region_first", [3] + [3] * 15, "region"),
+        ("reserves", 9, "paladins"),
+        ("discs_played", 5, "disc"),
+        ("dice_due", 9, "dice_due"),
+    ],
+)
+def test_bytes_whose_fields_do_not_fit_each_other_are_refused(field, value, named):
+    """Each within its range: a kernel that takes them would read outside its arrays."""
+    states = games(2)
+    engine.step(states, engine.legal_masks(states).argmax(axis=1))
+    states[field][1] = value
+    if field == "emperor":
+        states["regions"][1] = 6
+    with pytest.raises(PositionError, match=rf"game 1: .*{named}"):
+        from_bytes(to_bytes(states))
 
 
-def test_hostile_bytes_never_hang():
-    """Whatever bytes pass `from_bytes`, no kernel leaves its arrays or fails to end."""
-    random = np.random.default_rng(0)
-    for _ in range(60):
-        states = hostile_games(random, 50)
-        generators = new_streams(1, len(states))
-        for _ in range(12):
-            masks = engine.legal_masks(states)
+def changed_games(random, n):
+    """Games in play of all kinds, each with entries of one or two fields changed in its range."""
+    rules = Rules(int(random.integers(2, 5)), crown_choice=random.choice(["on_roll", "deferred"]))
+    states = engine.new_games(rules, n, seed=int(random.integers(2**32)))
+    streams = new_streams(1, n)
+    for _ in range(int(random.integers(0, 120))):
+        rows = np.flatnonzero(~engine.is_over(states))
+        engine.step(states, engine.random_actions(states, streams, rows=rows), rows=rows)
+    for game in states:
+        for field in [FIELDS[k] for k in random.integers(len(FIELDS), size=random.integers(1, 3))]:
+            entries = game[field.name].reshape(-1).copy()
+            high = min(field.high, 2**62) + 1
+            entries[random.integers(len(entries))] = random.integers(field.low, high)
+            game[field.name] = entries.reshape(field.shape)
+    return states
+
+
+def test_no_bytes_lead_a_kernel_astray():
+    """Whatever passes `from_bytes` is observed and played on, within arrays and to an end."""
+    random, passed = np.random.default_rng(0), 0
+    planner = bots.make("planner")
+    for _ in range(8):
+        for game in changed_games(random, 30):
+            try:
+                states = from_bytes(game.tobytes())
+            except PositionError:
+                continue
+            passed += 1
+            streams = new_streams(1, 1)
             engine.returns(states)
-            actions = engine.random_actions(states, generators)
-            rows = np.flatnonzero(masks[np.arange(len(states)), actions] & (actions >= 0))
-            engine.step(states, actions[rows], rows=rows)
-            for row in np.flatnonzero(chance.roll_due(states) & (states["dice_due"] > 0)):
-                chance.draw_faces(states, rows=[row])
+            observe(states)
             chance.roll(states)
+            for _ in range(4):
+                if engine.is_over(states)[0]:
+                    break
+                encode_all(states)
+                engine.step(states, planner.act(states, streams))
+    assert passed > 15
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)

@@ -142,6 +142,9 @@ def test_what_is_not_json_is_refused_with_the_place():
         ("{\n  nope}", "not JSON: Expecting property name enclosed in double quotes, line 2, "),
         ("[NaN]", "not JSON: NaN is not a number"),
         ("[-Infinity]", "not JSON: -Infinity is not a number"),
+        ("[1e999]", "not JSON: 1e999 is beyond every float"),
+        ('{"a": -1.5E+400}', "not JSON: -1.5E+400 is beyond every float"),
+        ("9" * 400 + ".0", "not JSON: 999"),
         ("[" * 100_000, "not JSON: nested too deeply"),
         ("9" * 5000, "not JSON: Exceeds the limit"),
     ):

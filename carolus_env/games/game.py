@@ -22,7 +22,7 @@ from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import ACTIONS, OVER, REASON_NAMES, Rules
-from carolus_env.engine.state import States, as_states, copy, from_bytes, winning_teams
+from carolus_env.engine.state import States, as_states, copy, winning_teams
 from carolus_env.engine.stepping import (
     ILLEGAL,
     PHASE_BITS,
@@ -31,7 +31,7 @@ from carolus_env.engine.stepping import (
     SET_SHIFT,
     play_one,
 )
-from carolus_env.records.validity import check
+from carolus_env.records.validity import from_bytes
 from carolus_env.system.untrusted import shown
 
 _LEGAL_ACTIONS = tuple(tuple(np.flatnonzero(row).tolist()) for row in legal.LEGAL_SETS)
@@ -318,9 +318,7 @@ class Game:
             ValueError: when the bytes are not those of one game.
             PositionError: for a position that no game can reach.
         """
-        states = from_bytes(data)
-        check(states)
-        return cls(state=states, **options)
+        return cls(state=from_bytes(data), **options)
 
     # -------------------------------------------------------------------------------- copies
 

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """
     options = _parser(program).parse_args(argv)
     try:
-        return _terminal(options) if options.terminal else _serve(options)
+        return _terminal(options) if options.terminal else _serve(options, program)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader, say `head`, has closed the pipe
@@ -64,7 +64,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace, program: str) -> int:
     try:
         from carolus_env.play import server
         from carolus_env.play.api import Api
@@ -95,13 +95,11 @@ def _serve(options: argparse.Namespace) -> int:
         return _complain(f"port {options.port}: {error.strerror or error}")
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
     if api.named_files:
-        address += f"replay/{api.named_files[0]}"
+        address += f"replay/{next(iter(api.named_files))}"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
-    server.start_compiling(api.roster)
-    server.make_server(api, listening).run(sockets=[listening])
-    return DONE
+    return server.serve(api, listening, program)
 
 
 def _terminal(options: argparse.Namespace) -> int:

@@ -7,82 +7,46 @@ answered by ``{"error": a sentence}``.
 from __future__ import annotations
 
 import asyncio
-import json
-import secrets
 import traceback
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from carolus_env import bots
 from carolus_env.bots import Agent
-from carolus_env.drawing.board import LAYOUTS
 from carolus_env.engine import rules_of
 from carolus_env.engine.rules import MAX_PLAYERS, OVER, ROLL, Rules
 from carolus_env.notation import from_text
 from carolus_env.play import views
-from carolus_env.play.library import GameFile, Replay
+from carolus_env.play.library import EVENT_BYTES, GameFile, Replay
+from carolus_env.play.requests import (
+    Answer,
+    RequestError,
+    body_of,
+    download,
+    json_of,
+    layout_of,
+    number_of,
+)
 from carolus_env.play.roster import LEVELS, Roster, RosterError
 from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
-from carolus_env.play.work import RequestError, in_thread, while_asked
-from carolus_env.records import RecordError, record_line
+from carolus_env.play.store import Store
+from carolus_env.play.work import Failure, in_thread, while_asked
+from carolus_env.records import RecordError
+from carolus_env.system import failures
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import form
-from carolus_env.system.untrusted import DataError, check, get, only, parse_json
+from carolus_env.system.untrusted import get
 
-MAX_HELD: Final = 128
-"""Maximum number of games in play, and of files."""
-MAX_BODY: Final = 16 * 2**20
-"""Maximum number of bytes of a request."""
 _MAX_NUMBER: Final = 10**9 - 1
 _MAX_POSITION: Final = 4000  # characters
 
 T = TypeVar("T")
-
-
-class Answer(JSONResponse):
-    """JSON in ASCII, since UTF-8 cannot encode the lone surrogates that JSON may hold."""
-
-    def render(self, content: Any) -> bytes:
-        """Return the content as JSON without blanks."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-class Held(OrderedDict[str, T], Generic[T]):
-    """A store of items under random keys; beyond `MAX_HELD` it drops the least recently used.
-
-    Args:
-        what: the kind of things, for errors.
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self._what = what
-
-    def add(self, thing: T) -> str:
-        """Store an item; returns its key."""
-        while len(self) >= MAX_HELD:
-            self.popitem(last=False)
-        key = secrets.token_urlsafe(9)
-        self[key] = thing
-        return key
-
-    def find(self, key: str) -> T:
-        """Return the item under a key.
-
-        Raises:
-            RequestError: when it is not held.
-        """
-        if key not in self:
-            raise RequestError(404, f"The server does not hold this {self._what} any more.")
-        self.move_to_end(key)
-        return self[key]
 
 
 @dataclass(eq=False)
@@ -92,6 +56,10 @@ class GameInPlay:
     session: Session
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     searches: set[Stop] = field(default_factory=set)
+
+    def size(self) -> int:
+        """Return the bytes of memory that it takes, about."""
+        return len(self.session.events) * EVENT_BYTES
 
 
 class Api:
@@ -105,14 +73,16 @@ class Api:
         roster: the roster given.
         games: games in play.
         files: files of records.
-        named_files: keys of the files named on the command line.
+        named_files: the files named on the command line, by key; these are never dropped.
+        searches: the work of agents that requests wait for.
     """
 
     def __init__(self, roster: Roster, files: Sequence[GameFile] = ()) -> None:
         self.roster = roster
-        self.games: Held[GameInPlay] = Held("game")
-        self.files: Held[GameFile] = Held("file")
-        self.named_files = [self.files.add(file) for file in files]
+        self.games: Store[GameInPlay] = Store("game", GameInPlay.size)
+        self.files: Store[GameFile] = Store("file", GameFile.size)
+        self.named_files = {self.files.add(file, keep=True): file for file in files}
+        self.searches: set[Stop] = set()
 
     def routes(self) -> list[Route]:
         """Return the path, method and answer of every request."""
@@ -157,9 +127,7 @@ class Api:
                 "max_seed": MAX_SEED,
                 "icons": views.icons_view(),
                 "files": [
-                    {"key": key, "name": self.files[key].name}
-                    for key in self.named_files
-                    if key in self.files
+                    {"key": key, "name": file.name} for key, file in self.named_files.items()
                 ],
             }
         )
@@ -203,6 +171,8 @@ class Api:
             return self.roster.make(spec)
         except RosterError as error:
             raise RequestError(400, str(error)) from None
+        except BaseException as error:  # a user's agent can raise anything
+            raise _failed(spec, error) from None
 
     async def _cut_record(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record of a file's game up to a position."""
@@ -318,22 +288,23 @@ class Api:
     ) -> T:
         """Return the result of an agent's work; a user's agent may raise anything."""
         search = Stop()
-        searches = set[Stop]() if game is None else game.searches
-        searches.add(search)
+        of_game = set[Stop]() if game is None else game.searches
+        for searches in (of_game, self.searches):
+            searches.add(search)
         try:
             return await while_asked(request, work, search)
         except RequestError:
             raise
-        except Exception as error:
-            traceback.print_exc()
-            reason = f"{agent.name} failed with {type(error).__name__}: {error}"
-            raise RequestError(502, reason) from None
+        except Exception as raised:
+            error = raised.error if isinstance(raised, Failure) else raised
+            raise _failed(agent.name, error) from None
         finally:
-            searches.discard(search)
+            for searches in (of_game, self.searches):
+                searches.discard(search)
 
     async def record(self, request: Request) -> Response:
         """Return the record of a game in play, as a download."""
-        return _download(self._in_play(request).session.record())
+        return download(self._in_play(request).session.record())
 
     # -------------------------------------------------------------------------------- files
 
@@ -374,7 +345,7 @@ class Api:
 
     async def replay_record(self, request: Request) -> Response:
         """Return the record of a file's game, as a download."""
-        return _download((await self._recorded(request)).record)
+        return download((await self._recorded(request)).record)
 
     async def position(self, request: Request) -> Response:
         """Return a position of a recorded game."""
@@ -423,6 +394,12 @@ class Api:
         return await self._opinion(request, body["agent"], state, 0)
 
 
+def _failed(agent: str, error: BaseException) -> RequestError:
+    """Return the answer for an error of an agent, which the console shows whole."""
+    traceback.print_exception(error)
+    return RequestError(502, f"{agent} failed with {failures.message(error)}")
+
+
 def _position(text: str | None) -> np.void:
     """Return the game of a position in text, without its generator."""
     if len(text or "") > _MAX_POSITION:
@@ -432,80 +409,3 @@ def _position(text: str | None) -> np.void:
     except ValueError as error:
         raise RequestError(422, str(error)) from None
     return state
-
-
-def _download(record: dict[str, Any]) -> Response:
-    name = 'attachment; filename="carolus.jsonl"'
-    headers = {"content-disposition": name, "cache-control": "no-store"}
-    return Response(record_line(record), media_type="application/jsonl", headers=headers)
-
-
-# ------------------------------------------------------------------------------------ requests
-
-
-async def body_of(request: Request) -> bytes:
-    """Read the body of a request.
-
-    Raises:
-        RequestError: when it is larger than `MAX_BODY`, or the client hangs up.
-    """
-    data = bytearray()
-    try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > MAX_BODY:
-                raise RequestError(413, f"too large, the limit is {MAX_BODY // 2**20} MiB")
-    except ClientDisconnect:  # nobody reads the answer
-        raise RequestError(400, "the request was cut off") from None
-    return bytes(data)
-
-
-async def json_of(request: Request, **known: type) -> dict[str, Any]:
-    """Read the JSON object in the body of a request.
-
-    Args:
-        request: its content type must be JSON.
-        known: the keys that it may have, and the JSON type of each.
-
-    Returns:
-        A value for every known key; None where it is missing or null.
-
-    Raises:
-        RequestError: for any other body.
-    """
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise RequestError(415, "the body must be application/json")
-    data = await body_of(request)
-    try:
-        body = check(parse_json(data), dict, "the body")
-        only(body, known)
-        return {
-            key: None if body.get(key) is None else check(body[key], kind, key)
-            for key, kind in known.items()
-        }
-    except DataError as error:
-        raise RequestError(400, str(error)) from None
-
-
-def layout_of(request: Request) -> Any:
-    """Return the layout in which boards are to be drawn, from the query.
-
-    Raises:
-        RequestError: for an unknown one.
-    """
-    layout = request.query_params.get("layout", LAYOUTS[0])
-    if layout not in LAYOUTS:
-        raise RequestError(400, f"layout must be one of {', '.join(LAYOUTS)}")
-    return layout
-
-
-def number_of(request: Request, name: str, high: int) -> int:
-    """Return a whole number from the path or the query, 0 to ``high``; 0 where it is missing.
-
-    Raises:
-        RequestError: for anything else.
-    """
-    text = request.path_params.get(name) or request.query_params.get(name, "0")
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= high):
-        raise RequestError(400, f"{name} must be a whole number from 0 to {high}")
-    return int(text)

@@ -7,11 +7,17 @@ tells the browser to run no scripts but the server's own files.
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
+import signal
 import socket
+import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import Any, Final
+from types import FrameType
+from typing import Final, NoReturn
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,11 +30,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from carolus_env.engine.rules import Rules
-from carolus_env.play.api import Answer, Api
+from carolus_env.play.api import Api
+from carolus_env.play.requests import Answer, RequestError
 from carolus_env.play.roster import LEVELS, Roster
 from carolus_env.play.session import Session, hint
 from carolus_env.play.views import game_view
-from carolus_env.play.work import RequestError
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
@@ -125,19 +131,66 @@ def open_socket(port: int | None) -> socket.socket:
         return socket.create_server((HOST, 0))
 
 
-def make_server(api: Api, listening: socket.socket) -> Any:
-    """Make a uvicorn server on an open socket: ``make_server(...).run(sockets=[listening])``."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            make_app(api, listening.getsockname()[1]),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=1,
+class Server(uvicorn.Server):
+    """A uvicorn server on an open socket: ``Server(...).run(sockets=[listening])``.
+
+    Args:
+        api: what answers requests.
+        listening: the socket.
+    """
+
+    def __init__(self, api: Api, listening: socket.socket) -> None:
+        self._api = api
+        super().__init__(
+            uvicorn.Config(
+                make_app(api, listening.getsockname()[1]),
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                ws="none",
+                timeout_graceful_shutdown=1,
+            )
         )
-    )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop the agents that requests wait for; what is cut off all the same ends mute."""
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).disabled = True
+        for search in tuple(self._api.searches):
+            search.set()
+        super().handle_exit(sig, frame)
+
+
+def serve(api: Api, listening: socket.socket, program: str) -> NoReturn:
+    """Serve until Ctrl-C, then end the process with exit code 130.
+
+    Python's own end is left out: it would crash while a thread is in the compiler. Whatever else
+    ends the server ends the process, too.
+
+    Args:
+        api: what answers requests.
+        listening: the socket.
+        program: how the user calls the command.
+    """
+    code = 1
+    try:
+        try:
+            start_compiling(api.roster)
+            Server(api, listening).run(sockets=[listening])
+            code = 0
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            code = 130
+            print(f"{program}: interrupted", file=sys.stderr)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none
+                    stream.flush()
+    finally:
+        os._exit(code)
 
 
 def start_compiling(roster: Roster) -> threading.Thread:
@@ -160,7 +213,7 @@ def start_compiling(roster: Roster) -> threading.Thread:
                     else:
                         session.ask_agent()
             hint(roster.make(roster.advisers()[0]), Session.new(Rules(), [None] * 2).state, 1)
-        except Exception:  # the page works without it; a game with this bot reports it
+        except BaseException:  # the page works without it; a game with this bot reports it
             traceback.print_exc()
 
     thread = threading.Thread(target=run, daemon=True)

@@ -46,6 +46,7 @@ from carolus_env.records import (
     start_of,
     write_records,
 )
+from carolus_env.system import failures
 
 WIDTH: Final = 80
 ADVISER: Final = "planner"
@@ -128,8 +129,10 @@ class Terminal:
         assert agent is not None
         try:
             self.session.ask_agent()
-        except Exception as error:  # a user's agent may raise anything
-            self._say(f"{agent.name} failed with {type(error).__name__}: {error}")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a user's agent may raise anything
+            self._say(f"{agent.name} failed with {failures.message(error)}")
             self._say("Press Enter to ask it again; save FILE and quit still work.")
             self._prompt()
 
@@ -234,11 +237,10 @@ class Terminal:
         adviser = self._roster.make(spec or ADVISER)
         try:
             hint = self.session.hint(adviser)
-        except TurnError:
+        except (TurnError, KeyboardInterrupt):
             raise
-        except Exception as error:  # a user's agent may raise anything
-            name = type(error).__name__
-            raise TerminalError(f"{adviser.name} failed with {name}: {error}") from error
+        except BaseException as error:  # a user's agent may raise anything
+            raise TerminalError(f"{adviser.name} failed with {failures.message(error)}") from error
         state, teams = self.session.state, self.session.team_names()
         self._say(f"{hint.agent} would play {move_text(state, hint.choice)}")
         if hint.probabilities is not None:

@@ -10,32 +10,27 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
+from carolus_env.play.requests import RequestError
+from carolus_env.system import failures
 from carolus_env.system.cancellation import Stop, Stopped
-
-LONGEST_REASON: Final = 1000
-"""Maximum length of an error."""
 
 T = TypeVar("T")
 
 
-class RequestError(Exception):
-    """A request that is refused.
+class Failure(Exception):  # noqa: N818 - it tells of an error, which may be of any class
+    """The work has failed.
 
     Args:
-        status: status of the HTTP answer.
-        reason: a sentence for the page.
-        more: further keys of the answer.
+        error: what it raised.
     """
 
-    def __init__(self, status: int, reason: str, **more: Any) -> None:
-        if len(reason) > LONGEST_REASON:
-            reason = f"{reason[:LONGEST_REASON]} ..."
-        super().__init__(reason)
-        self.status, self.reason, self.more = status, reason, more
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(failures.message(error))
+        self.error = error
 
 
 async def in_thread(work: Callable[[], T], stop: Stop | None = None) -> T:
@@ -47,34 +42,38 @@ async def in_thread(work: Callable[[], T], stop: Stop | None = None) -> T:
 
     Raises:
         RequestError: when it was stopped.
-        Exception: whatever ``work`` raises.
+        Failure: when ``work`` raises what is no `Exception`, such as SystemExit, which would end
+            the server.
+        Exception: whatever else ``work`` raises.
     """
     loop, stop = asyncio.get_running_loop(), stop or Stop()
-    done: asyncio.Future[T] = loop.create_future()
+    # The result or the error, since a future refuses some errors.
+    done: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
 
-    def finish(result: T | None, error: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(result)  # type: ignore[arg-type]
-        else:
-            done.set_exception(error)
+    def finish(result: T | None, error: BaseException | None) -> None:
+        if not done.cancelled():
+            done.set_result((result, error))
 
     def run() -> None:
         result: T | None = None
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             with stop.watched():
                 result = work()
         except Stopped:
             error = RequestError(409, "The bot was stopped.", stopped=True)
-        except Exception as raised:  # a user's agent can raise anything
+        except BaseException as raised:  # a user's agent can raise anything
             error = raised
         with contextlib.suppress(RuntimeError):  # the server has stopped meanwhile
             loop.call_soon_threadsafe(finish, result, error)
 
     threading.Thread(target=run, daemon=True).start()
-    return await done
+    result, error = await done
+    if error is None:
+        return result  # type: ignore[return-value]
+    if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
+        raise error
+    raise Failure(error)
 
 
 async def while_asked(request: Request, work: Callable[[], T], stop: Stop) -> T:

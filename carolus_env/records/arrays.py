@@ -27,10 +27,11 @@ from safetensors.numpy import load, save
 from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine.rules import ACTIONS, FACES, MAX_PLAYERS, Rules
-from carolus_env.engine.state import STATE, States, common_players, copy, from_bytes
+from carolus_env.engine.state import STATE, States, common_players, copy
 from carolus_env.records.check import Record, check_record, read_setup
 from carolus_env.records.jsonl import read_records
 from carolus_env.records.unrolling import FACE, MOST_DICE, unroll
+from carolus_env.records.validity import are_set_ups
 from carolus_env.system.files import write_file
 from carolus_env.system.threads import check_threads, runs, together
 
@@ -220,18 +221,33 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
                 f"{path}: not a file of packed games: {name!r} must be an array of "
                 f"{np.dtype(dtype)} with {dimensions} dimensions"
             )
-    bounds, events = result["bounds"], result["events"]
-    steps = np.diff(bounds)
-    if not len(bounds) or bounds[0] or bounds[-1] != len(events) or (steps < 0).any():
-        raise ValueError(f"{path}: the bounds do not divide its {len(events)} events")
+    if result["starts"].shape[1] != STATE.itemsize:
+        raise ValueError(f"{path}: 'starts' must have {STATE.itemsize} bytes a game")
+    starts = np.frombuffer(result["starts"].tobytes(), STATE).copy()
+    games = Packed(starts, result["events"], result["bounds"])
     try:
-        starts = from_bytes(result["starts"].tobytes())
-        if len(starts) != len(steps):
-            raise ValueError(f"{len(starts)} games have {len(steps)} rows of events")
-        common_players(starts, "observations")
+        _check_packed(games)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    return Packed(starts, events, bounds)
+    return games
+
+
+def _check_packed(games: Packed) -> None:
+    """Refuse games that would lead the kernel outside its arrays.
+
+    Raises:
+        ValueError: for bounds that do not divide the events among the games, and for a start that
+            is not a game before its first roll.
+    """
+    starts, events, bounds = games
+    if len(bounds) != len(starts) + 1:
+        raise ValueError(f"{len(starts)} games have {len(bounds) - 1} rows of events")
+    descends = (bounds[1:] < bounds[:-1]).any()  # compared: differences can wrap around
+    if bounds[0] != 0 or bounds[-1] != len(events) or descends:
+        raise ValueError(f"the bounds do not divide the {len(events)} events")
+    if not (fresh := are_set_ups(starts)).all():
+        raise ValueError(f"game {int(np.argmin(fresh))} does not start before its first roll")
+    common_players(starts, "observations")
 
 
 # ------------------------------------------------------------------------------------ arrays
@@ -259,12 +275,13 @@ def to_arrays(
 
     Raises:
         ValueError: when an event is not the one that is due, or a game is not over; it names
-            the game and the event.
+            the game and the event. Likewise for starts and bounds that `pack` cannot give.
         FileExistsError: when ``out`` exists.
     """
     check_threads(threads)
     if observation not in ("uint8", "float32", None):
         raise ValueError(f"observation must be uint8, float32 or None, got {observation!r}")
+    _check_packed(games)
     players = common_players(games.starts, "observations")
     counts = _decisions_of(games)
     firsts = np.concatenate([[0], np.cumsum(counts)])

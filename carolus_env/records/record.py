@@ -26,6 +26,7 @@ from carolus_env.records.check import (
     read_setup,
 )
 from carolus_env.records.events import play_event, play_events
+from carolus_env.records.validity import are_set_ups
 from carolus_env.system.arguments import instance, integer
 
 STATE_KEYS: Final = (
@@ -113,13 +114,7 @@ def _without_events(start: States) -> Record:
         "events": [],
         "result": None,
     }
-    try:
-        again = start_of(record)
-        again["generator"] = start["generator"]
-        fresh = again.tobytes() == start.tobytes()
-    except RecordError:
-        fresh = False
-    if not fresh:
+    if not are_set_ups(start)[0]:
         raise ValueError(
             "start must be a game before its first roll, as new_games(..., roll=False) gives it; "
             f"this one is in round {start['round'][0]}, phase {PHASE_NAMES[start['phase'][0]]}"

@@ -17,7 +17,11 @@ def message(error: BaseException) -> str:
     ``"KeyError: 'lost' (my_bot.py, line 12)"``: the innermost line that belongs neither to this
     package nor to an installed one; no place where there is none.
     """
-    text = type(error).__name__ + (f": {error}" if str(error) else "")
+    try:
+        reason = str(error)
+    except BaseException:  # of a class whose own text fails
+        reason = ""
+    text = type(error).__name__ + (f": {reason}" if reason else "")
     if isinstance(error, SyntaxError):  # its text says where it is
         return text
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

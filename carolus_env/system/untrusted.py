@@ -77,14 +77,14 @@ def _escaped(character: str) -> str:
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Parse a JSON text, which must be UTF-8; NaN and infinities are refused.
+    """Parse a JSON text, which must be UTF-8; NaN, and numbers that no float holds, are refused.
 
     Raises:
         DataError: when it is not JSON, with the place.
     """
     try:
         text = data.decode() if isinstance(data, bytes) else data
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         position = f"column {error.colno}"
         if "\n" in error.doc[: error.pos]:
@@ -100,6 +100,12 @@ def parse_json(data: str | bytes) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text[:100]} is beyond every float")
 
 
 # ------------------------------------------------------------------------------------ objects
