@@ -20,12 +20,27 @@ import carolus_env as ce
 from benchmarks.machine import line
 from carolus_env.bots.models import Models
 from carolus_env.engine.kernels import turns
-from carolus_env.engine.rules import CASTLES_TO_WIN, CROWN_CHOICE, MOVE, OVER, PLACE, Rules
+from carolus_env.engine.rules import (
+    CASTLES_TO_WIN,
+    CROWN_CHOICE,
+    MAX_TEAMS,
+    MOVE,
+    OVER,
+    PLACE,
+    Rules,
+)
 from carolus_env.engine.state import STATE, States
-from carolus_env.networks.forward import Network, reset_accumulator, team_value
-from carolus_env.planning.choices import EVERY, CandidateGenerator, in_turn, list_choices
+from carolus_env.networks.forward import Network, reset_accumulator, value_after
 from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import ONE, STOP, play_plan
+from carolus_env.planning.plans import (
+    MOST_PLANS,
+    ONE,
+    STOP,
+    CandidateList,
+    in_turn,
+    list_candidates,
+    play_plan,
+)
 from carolus_env.system.arrays import Int, Records, int64
 from carolus_env.system.compiler import entry, separate
 from carolus_env.system.options import command_parser
@@ -40,19 +55,19 @@ def _has_won(s: np.void, team: Int) -> bool:
 
 
 @separate
-def can_win(s: np.void, plans: CandidateGenerator, after: Records) -> bool:
+def can_win(s: np.void, plans: CandidateList, after: Records) -> bool:
     """Return whether the player to move has a plan that wins at once; others than STOP cannot."""
     team = int64(s["team"][s["player"]])
-    for k in range(list_choices(s, plans)):
+    for k in range(list_candidates(s, plans)):
         after[0] = s
-        play_plan(after[0], plans.choices[k])
+        play_plan(after[0], plans.plans[k])
         if _has_won(after[0], team):
             return True
     return False
 
 
 @separate
-def is_answered(s: np.void, team: Int, plans: CandidateGenerator, after: Records) -> bool:
+def is_answered(s: np.void, team: Int, plans: CandidateList, after: Records) -> bool:
     """Return whether the team has lost, or the next player, an opponent, can win at once.
 
     Args:
@@ -61,8 +76,8 @@ def is_answered(s: np.void, team: Int, plans: CandidateGenerator, after: Records
     """
     turns.roll_on(s)
     while s["phase"] == CROWN_CHOICE:
-        list_choices(s, plans)
-        play_plan(s, plans.choices[0])
+        list_candidates(s, plans)
+        play_plan(s, plans.plans[0])
         turns.roll_on(s)
     if s["phase"] == OVER:
         return turns.team_win_share(s, team) == 0.0
@@ -73,10 +88,11 @@ def is_answered(s: np.void, team: Int, plans: CandidateGenerator, after: Records
 def study(
     starts: Records,
     ends: Records,
-    own: CandidateGenerator,
-    next_player: CandidateGenerator,
+    own: CandidateList,
+    next_player: CandidateList,
     net: Network,
     scratch: Records,
+    values: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
 ) -> None:
     """Count, for positions before and after turns.
@@ -86,6 +102,7 @@ def study(
         own, next_player: list the plans of a turn.
         net: values the plans that avoid a loss.
         scratch: ``(2,)`` games.
+        values: ``(3,)`` float64, scratch: the teams' values.
         out: ``(5,)`` float64, added to: wins at hand, those taken, turns answered by a win, those
             that were avoidable, and their worth.
     """
@@ -101,12 +118,10 @@ def study(
         out[2] += 1
         best = -1.0
         reset_accumulator(net)
-        for k in range(list_choices(s, own)):
-            scratch[1] = s
-            play_plan(scratch[1], own.choices[k])
-            value = team_value(scratch[1], team, net)
-            if value > best and not is_answered(scratch[1], team, next_player, scratch):
-                best = value
+        for k in range(list_candidates(s, own)):
+            value_after(s, own.plans[k], net, scratch[1:], values)
+            if values[team] > best and not is_answered(scratch[1], team, next_player, scratch):
+                best = values[team]
         if best >= 0:
             out[3] += 1
             out[4] += best
@@ -128,7 +143,7 @@ def main() -> int:
     options = parser.parse_args()
     players, rules, agent = options.players, Rules(options.players), ce.make(options.agent)
     listing = all_weights()[players].copy()
-    own, next_player = (CandidateGenerator.of(width, listing, EVERY) for width in (ONE, STOP))
+    own, next_player = (CandidateList.of(width, listing, MOST_PLANS) for width in (ONE, STOP))
     net = Network.of(players, Models("value", None).weights("value", players))
     counts, late = np.zeros(5), 0
     states = ce.new_games(rules, options.games, seed=options.seed)
@@ -147,7 +162,7 @@ def main() -> int:
         ce.step(chosen, actions, roll=False)
         ended = turning & is_late(starts[going], players)
         before, after = starts[going][ended], chosen[ended]
-        study(before, after, own, next_player, net, np.zeros(2, STATE), counts)
+        study(before, after, own, next_player, net, np.zeros(2, STATE), np.zeros(MAX_TEAMS), counts)
         late += len(before)
         ce.roll(chosen)
         states[going] = chosen

@@ -58,9 +58,9 @@ FAULTS = [
     ("the first layer's slope is forgotten", N + "backward.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
     ("rows that go are added again", N + "forward.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
     # search and bots
-    ("the worse half of the choices is followed", "bots/value/follow.py", "sums[order[other]] > sums[order[best]]", "sums[order[other]] < sums[order[best]]", "value"),
-    ("samples meet other dice for each choice", "bots/value/follow.py", "bits + uint64(sample)", "bits + uint64(sample + k)", "value"),
-    ("what is left of a turn is planned anew", "bots/value/bot.py", "rest if rest != 0 else decide(s, player)", "decide(s, player)", "value"),
+    ("the worse half of the choices is followed", "bots/value.py", "sums[order[other]] > sums[order[best]]", "sums[order[other]] < sums[order[best]]", "value"),
+    ("samples meet other dice for each choice", "bots/value.py", "bits + uint64(sample)", "bits + uint64(sample + k)", "value"),
+    ("what is left of a turn is planned anew", "bots/value.py", "rest if rest != 0 else decide(s, context)", "decide(s, context)", "value"),
     ("every node maximises team 0's value", "bots/search/tree.py", 'edges[edge]["value"][team]) / visits', 'edges[edge]["value"][0]) / visits', "search bench"),
     ("the last edge of a path is not counted", "bots/search/tree.py", "for k in range(1, tree.path[0] + 1):", "for k in range(1, tree.path[0]):", "search"),
     ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),

@@ -11,7 +11,7 @@ from networks import good_positions, plain_choices, plain_scores, plain_values, 
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
 from carolus_env.bots.ppo import Policy, evaluate_candidates
-from carolus_env.bots.value.ahead import COMPARED
+from carolus_env.bots.value import PLANS_AHEAD
 from carolus_env.engine.rules import DISC, OVER, TEAMS, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
@@ -22,6 +22,7 @@ from carolus_env.networks import network
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, encode_all
 from carolus_env.networks.network import log_odds
+from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
@@ -57,7 +58,7 @@ def test_candidates_are_evaluated_as_the_plain_network_says(players):
             over = after[0]["phase"] == OVER
             residual = 0.0 if over else network.scores(weights, encode_all(after))[0, teams]
             [values] = plain_values(weights, after)
-            np.testing.assert_allclose(policy.values[k, :teams], values, atol=2e-5)
+            np.testing.assert_allclose(policy.selector.values[k, :teams], values, atol=2e-5)
             odds = log_odds(np.float32(values[state["team"][state["player"]]]))
             expected = residual + weights["sharpness"][0] * odds
             assert policy.logits[k] == pytest.approx(expected, abs=3e-4)
@@ -94,7 +95,7 @@ def test_at_temperature_one_choices_are_drawn_from_the_policy():
 def test_looking_ahead_the_value_found_there_decides_on_discs(players):
     model, states = policy_model(players), good_positions(players)
     states = states[states["phase"] == DISC]
-    options = ValueOptions(candidates=COMPARED[TEAMS[players]], plans="stop")
+    options = ValueOptions(candidates=PLANS_AHEAD[TEAMS[players]], plans="stop")
     value = ValueBot(model, options)
     best = value.act(states, new_streams(1, len(states)))
     looks = (PpoBot(model, PpoOptions(discs=look)) for look in ("turn", "now"))
@@ -125,10 +126,10 @@ def rollout_of(learner, own):
     """Play a rollout, and estimate what its decisions were worth."""
     config, stats = learner.config, np.zeros(len(learner.stats))
     sizes = config.games, config.rollout, len(learner._policy.logits), config.players
-    rollout, states = ppo.Rollout.new(*sizes), own["states"].view(STATE).reshape(-1)
-    ppo.play(states, own["streams"], learner._fresh, learner._policy, rollout, stats)
-    ppo.estimate(rollout, np.float32(config.trace), np.float32(config.gae_lambda))
-    return rollout, stats
+    experience, states = ppo.Experience.new(*sizes), own["states"].view(STATE).reshape(-1)
+    ppo.play_rollout(states, own["streams"], learner._fresh, learner._policy, experience, stats)
+    ppo.estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
+    return experience, stats
 
 
 @every_number
@@ -137,100 +138,109 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
     teams = TEAMS[players]
     own = learner.own(0)
     before = own["states"].copy().view(STATE).reshape(-1)
-    rollout, stats = rollout_of(learner, own)
-    assert stats[0] == rollout.ends.sum() > 0
+    experience, stats = rollout_of(learner, own)
+    assert stats[0] == experience.ends.sum() > 0
     policy = Policy.of(players, learner.weights, 0, 6)
     for g, state in enumerate(before):
         state, decisions = state.reshape(1).copy(), range(g * STEPS, g * STEPS + STEPS)
         for d in decisions:  # played again, with the same choices
             count, team = _evaluate(state, policy), state[0]["team"][state[0]["player"]]
-            assert (count, team) == (rollout.counts[d], rollout.team[d])
-            probabilities, chosen = softmax(policy.logits[:count]), rollout.chosen[d]
-            assert rollout.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)
-            expected = probabilities @ policy.values[:count]
-            np.testing.assert_allclose(rollout.expected[d], expected, atol=1e-5)
-            for action in actions_of(int(policy.proposals.choices[chosen])):
+            assert (count, team) == (experience.counts[d], experience.team[d])
+            probabilities, chosen = softmax(policy.logits[:count]), experience.chosen[d]
+            assert experience.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)
+            expected = probabilities @ policy.selector.values[:count]
+            np.testing.assert_allclose(experience.expected[d], expected, atol=1e-5)
+            for action in actions_of(int(policy.selector.candidates.plans[chosen])):
                 engine.step(state, np.array([action]))
-            assert rollout.ends[d] == engine.is_over(state)[0]
-            if rollout.ends[d]:
-                np.testing.assert_allclose(rollout.shares[d, :teams], plain_values({}, state)[0])
+            assert experience.ends[d] == engine.is_over(state)[0]
+            if experience.ends[d]:
+                np.testing.assert_allclose(
+                    experience.win_shares[d, :teams], plain_values({}, state)[0]
+                )
                 state = engine.next_games(state)
         assert state.tobytes() == own["states"][g].tobytes()
         for team in range(teams):
             for share, lam in (("target", 0.4), ("advantage", 0.7)):
-                check_estimates(rollout, g, decisions, team, share, lam)
+                check_estimates(experience, g, decisions, team, share, lam)
 
 
-def check_estimates(rollout, g, decisions, team, share, lam):
+def check_estimates(experience, g, decisions, team, share, lam):
     """Compare targets or advantages of a team with their definition, the last one first."""
-    after = mixed = float(rollout.last[g, team])
+    after = mixed = float(experience.last[g, team])
     for d in reversed(decisions):
         mixed = lam * mixed + (1 - lam) * after
-        if rollout.ends[d]:
-            mixed = float(rollout.shares[d, team])
-        after = float(rollout.expected[d, team])
+        if experience.ends[d]:
+            mixed = float(experience.win_shares[d, team])
+        after = float(experience.expected[d, team])
         if share == "target":
-            assert rollout.targets[d, team] == pytest.approx(mixed, abs=1e-5)
-        elif rollout.team[d] == team:
-            assert rollout.advantages[d] == pytest.approx(mixed - after, abs=1e-5)
+            assert experience.targets[d, team] == pytest.approx(mixed, abs=1e-5)
+        elif experience.team[d] == team:
+            assert experience.advantages[d] == pytest.approx(mixed - after, abs=1e-5)
 
 
-def present_odds(learner, rollout, decisions):
+def kept(experience, d, k):
+    """The inputs kept of a candidate, only the rows that count."""
+    one = InputArrays(*(array[d * experience.result.shape[1] + k] for array in experience.inputs))
+    return one._replace(rows=one.rows[: one.lengths])
+
+
+def present_odds(learner, experience, decisions):
     """The log odds of the values after each candidate, by the present weights in plain NumPy."""
-    odds, weights = np.zeros(rollout.result.shape), learner.weights._asdict()
+    odds, weights = np.zeros(experience.result.shape), learner.weights._asdict()
     for d in decisions:
-        for k in range(rollout.counts[d]):
-            value = rollout.result[d, k]
+        for k in range(experience.counts[d]):
+            value = experience.result[d, k]
             if value < 0:
-                rows = np.full((1, rollout.rows.shape[2]), -1, np.int32)
-                rows[0, : rollout.lengths[d, k]] = rollout.rows[d, k, : rollout.lengths[d, k]]
-                result = rollout.features[d, k][None], rollout.stages[d, k][None]
-                by_role = network.values(weights, InputArrays(rows, *result))[0]
-                value = by_role[(rollout.team[d] - rollout.first_team[d, k]) % len(by_role)]
+                one = kept(experience, d, k)
+                rows = np.full((1, MOST_ROWS), -1, np.int16)
+                rows[0, : one.lengths] = one.rows
+                inputs = InputArrays(*(np.array(array)[None] for array in one))._replace(rows=rows)
+                by_role = network.values(weights, inputs)[0]
+                value = by_role[(experience.team[d] - one.first_team) % len(by_role)]
             odds[d, k] = log_odds(np.float32(value))
     return odds
 
 
-def plain_loss(weights, rollout, decisions, loss, odds):
+def plain_loss(weights, experience, decisions, loss, odds):
     """PPO's loss of some decisions in float64; ``odds`` are taken as given where they steer."""
     total = 0.0
     for d in decisions:
-        choice = rollout.chosen[d]
-        logits = weights["sharpness"][0] * odds[d, : rollout.counts[d]]
-        for k in np.flatnonzero(rollout.result[d, : rollout.counts[d]] < 0):
-            rows = rollout.rows[d, k, : rollout.lengths[d, k]]
-            scores = plain_scores(weights, rows, rollout.features[d, k], rollout.stages[d, k])
+        choice = experience.chosen[d]
+        logits = weights["sharpness"][0] * odds[d, : experience.counts[d]]
+        for k in np.flatnonzero(experience.result[d, : experience.counts[d]] < 0):
+            one = kept(experience, d, k)
+            scores = plain_scores(weights, one.rows, one.features, one.stages)
             logits[k] += scores[-1]
             if k == choice:
                 teams = len(scores) - 1
                 by_role = np.log(softmax(scores[:-1]))
-                roles = (rollout.first_team[d, k] + np.arange(teams)) % teams
-                total -= loss.value * rollout.targets[d, roles] @ by_role
+                roles = (one.first_team + np.arange(teams)) % teams
+                total -= loss.value * experience.targets[d, roles] @ by_role
         policy = softmax(logits)
-        ratio = np.exp(np.log(policy[choice]) - rollout.log_probs[d])
-        advantage = (rollout.advantages[d] - loss.mean) * loss.scale
+        ratio = np.exp(np.log(policy[choice]) - experience.log_probs[d])
+        advantage = (experience.advantages[d] - loss.mean) * loss.scale
         clipped = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
         total -= min(ratio * advantage, clipped * advantage)
         total += loss.entropy * (policy @ np.log(policy))
-    return total * loss.share
+    return total * loss.per_decision
 
 
 @every_number
 def test_gradients_are_the_slopes_of_the_plain_loss(players):
     learner = small_learner(players, clip=0.1, rollout=40, entropy=0.05)
-    rollout, stats = rollout_of(learner, learner.own(0))
+    experience, stats = rollout_of(learner, learner.own(0))
     set_weights(learner, policy_model(players, 8).weights, 0.05)  # not those that played
     decisions = np.arange(0, 240, 3)
     loss = ppo.Loss(*map(np.float32, (0.1, 0.05, 4.0, 0.01, 5.0, 1 / len(decisions))))
     batch = learner._batch
-    ppo.add_gradients(decisions, rollout, learner._policy, batch, loss, stats)
+    ppo.add_gradients(decisions, experience, learner._policy, batch, loss, stats)
     sums = dict(zip(learner.stats, stats, strict=True))
     assert 0 < sums["clipped"] < sums["decisions"] == len(decisions)
-    odds = present_odds(learner, rollout, decisions)
+    odds = present_odds(learner, experience, decisions)
     weights = {name: a.astype(np.float64) for name, a in learner.weights._asdict().items()}
 
     def loss_of(arrays):
-        return plain_loss(arrays, rollout, decisions, loss, odds)
+        return plain_loss(arrays, experience, decisions, loss, odds)
 
     random = np.random.default_rng(1)
     for name, gradient in batch.gradients._asdict().items():
@@ -242,21 +252,21 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
             assert expected == result, name
     touched = np.zeros_like(batch.touched)
     for d in decisions:
-        for k in np.flatnonzero(rollout.result[d, : rollout.counts[d]] < 0):
-            touched[rollout.rows[d, k, : rollout.lengths[d, k]]] = True
+        for k in np.flatnonzero(experience.result[d, : experience.counts[d]] < 0):
+            touched[kept(experience, d, k).rows] = True
     np.testing.assert_array_equal(batch.touched, touched)
 
 
 def test_steps_are_adams_and_leave_rows_alone_that_nothing_was_learnt_about():
     learner = small_learner()
-    rollout, stats = rollout_of(learner, learner.own(0))
+    experience, stats = rollout_of(learner, learner.own(0))
     expected = {name: a.astype(float) for name, a in learner.weights._asdict().items()}
     means, squares = ({name: np.zeros_like(a) for name, a in expected.items()} for _ in range(2))
     first, batch, ever = learner.weights.rows.copy(), learner._batch, 0
-    loss = learner._loss(rollout.advantages)._replace(share=np.float32(1 / 30))
+    loss = learner._loss(experience.advantages)._replace(per_decision=np.float32(1 / 30))
     for step in range(1, 5):
         chosen = np.arange(30 * step - 30, 30 * step)
-        ppo.add_gradients(chosen, rollout, learner._policy, batch, loss, stats)
+        ppo.add_gradients(chosen, experience, learner._policy, batch, loss, stats)
         gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
         ever = ever | touched
         learner._step(0.01)

@@ -73,19 +73,17 @@ def test_a_game_follows_the_best_choices_and_keeps_the_positions_after_them(play
     assert memory.state[0]["phase"] == OVER
     assert history.followed[:count].all()
     for t in range(count):
-        rows = history.rows[t, : history.lengths[t]]
+        rows = history.inputs.rows[t, : history.inputs.lengths[t]]
         after, value = best_after(state[0], learner.weights, rows)
         np.testing.assert_allclose(history.values[t, : TEAMS[players]], value, atol=1e-5)
         if after[0]["phase"] == OVER:
-            assert (t, history.lengths[t]) == (count - 1, 0)
+            assert (t, history.inputs.lengths[t]) == (count - 1, 0)
             continue
         inputs = encode_all(after)
         np.testing.assert_array_equal(rows, inputs.rows[0][inputs.rows[0] >= 0])
-        np.testing.assert_array_equal(
-            history.features[t, : inputs.features.shape[1]], inputs.features[0]
-        )
-        assert history.stages[t] == inputs.stages[0]
-        assert history.first_team[t] == after[0]["team"][after[0]["player"]]
+        np.testing.assert_array_equal(history.inputs.features[t], inputs.features[0])
+        assert history.inputs.stages[t] == inputs.stages[0]
+        assert history.inputs.first_team[t] == after[0]["team"][after[0]["player"]]
         state = after
         chance.roll(state)
 
@@ -102,12 +100,14 @@ def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players,
         seats = [list(memory.state[0]["team"]).index(team) for team in range(teams)]
         target = engine.win_shares(memory.state)[0][seats] * (players // teams)
         for t in reversed(range(count)):
-            if history.lengths[t]:
-                rows = history.rows[t, : history.lengths[t]]
-                features = history.features[t, : len(learner.weights.features)]
-                scores = plain_scores(learner.weights._asdict(), rows, features, history.stages[t])
+            if history.inputs.lengths[t]:
+                rows = history.inputs.rows[t, : history.inputs.lengths[t]]
+                features = history.inputs.features[t, : len(learner.weights.features)]
+                scores = plain_scores(
+                    learner.weights._asdict(), rows, features, history.inputs.stages[t]
+                )
                 logs = scores - np.log(np.exp(scores).sum())
-                roles = (history.first_team[t] + np.arange(teams)) % teams
+                roles = (history.inputs.first_team[t] + np.arange(teams)) % teams
                 expected -= target[roles] @ logs
             decay = trace if history.followed[t] else 0.0
             target = decay * target + (1 - decay) * history.values[t, :teams]

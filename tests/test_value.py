@@ -7,19 +7,15 @@ from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
-from carolus_env.bots.value.ahead import values_ahead
-from carolus_env.bots.value.choice import CandidateSelector, value_choices
-from carolus_env.bots.value.policy import RolloutPolicy
+from carolus_env.bots.value import CandidateSelector, RolloutPolicy, value_candidates, values_ahead
 from carolus_env.engine import chance
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
-from carolus_env.networks.forward import MOST_UPDATES, Network, Weights, values
+from carolus_env.networks.forward import MOST_UPDATES, Weights, values
 from carolus_env.notation import from_text
-from carolus_env.planning.choices import EVERY, list_choices
-from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import STOP, actions_of, best_plans
+from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of, best_plans, list_candidates
 from carolus_env.system.compiler import entry
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
@@ -138,7 +134,7 @@ def test_with_three_teams_a_turn_that_stops_the_next_player_is_found(text):
     while game["player"][0] == seat and game["phase"][0] != OVER:
         engine.step(game, bot.act(game, new_streams(1, 1)))
     assert game["phase"][0] == MOVE or game["phase"][0] == PLACE, "the next player's turn"
-    for plan in best_plans(game[0], EVERY):
+    for plan in best_plans(game[0], MOST_PLANS):
         after = game.copy()
         for action in plan:
             engine.step(after, [action], roll=False)
@@ -210,28 +206,26 @@ def test_errors_alone_are_drawn():
 
 @entry
 def _list_and_value(states, selector):
-    count = list_choices(states[0], selector.proposals)
-    return count, value_choices(states[0], selector, count)
+    count = list_candidates(states[0], selector.candidates)
+    return count, value_candidates(states[0], selector, count)
 
 
 @every_kind
 def test_values_by_differences_are_those_from_scratch(rules):
     """A turn's choices are valued one from the other; some are over, regions merge in some."""
     weights = weights_of(rules.players)
-    net = Network.of(rules.players, weights)
-    selector = CandidateSelector.of(net, STOP, all_weights()[rules.players].copy(), candidates=4096)
+    selector = CandidateSelector.of(rules.players, weights, STOP, MOST_PLANS)
     states = positions(rules)
     most, regions = 0, set()
     for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:
         count, best = _list_and_value(state.reshape(1), selector)
         after = pick(single(state), np.zeros(count, np.int64))
-        for row, plan in enumerate(selector.proposals.choices[:count]):
+        for row, plan in enumerate(selector.candidates.plans[:count]):
             for action in actions_of(int(plan)):
                 engine.step(after, np.array([action]), rows=np.array([row]), roll=False)
-        team = state["team"][state["player"]]
-        expected = values(after, weights)[:, team]
-        np.testing.assert_allclose(selector.values[:count], expected, atol=1e-5)
-        assert best == selector.values[:count].argmax()
+        result = selector.values[:count, : rules.teams]
+        np.testing.assert_allclose(result, values(after, weights), atol=1e-5)
+        assert best == result[:, state["team"][state["player"]]].argmax()
         most = max(most, count)
         regions |= set((after["regions"].astype(int) - int(state["regions"])).tolist())
     if rules.paladins_per_clan == 40:  # games with few paladins are short

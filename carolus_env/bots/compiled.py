@@ -18,16 +18,17 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent
-from carolus_env.bots.remembered import Remembered
-from carolus_env.engine.kernels import turns
+from carolus_env import engine
+from carolus_env.bots.agent import Agent, Remembered
+from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
 from carolus_env.system import cancellation
-from carolus_env.system.arrays import I64, U64, Int, Records, int64
+from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel
+from carolus_env.system.options import option
 
 
 class Entries(NamedTuple):
@@ -236,3 +237,36 @@ def _decide_plan(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     plan, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
     turns.play(s, first_of(plan))
     return True, rest_of(plan)
+
+
+# ------------------------------------------------------------------------------------ errors
+# Random moves with a given probability make weaker agents of a kind.
+
+
+def errors_option() -> float:
+    """Return the field ``errors`` of a bot's options."""
+    return option(0.0, "probability of a random legal action instead", among=(0.0, 1.0))
+
+
+@kernel
+def error(s: np.void, bits: Bits, errors: float) -> tuple[Int, Bits]:
+    """Return a random legal action with probability ``errors``, else -1; and the advanced stream.
+
+    Without errors nothing is drawn, so that the agent plays as one that knows no errors.
+    """
+    if errors > 0.0:
+        bits = generator.step(bits)
+        if generator.fraction(generator.mix(bits)) < errors:
+            bits = generator.step(bits)
+            return legal.random_action(legal.legal_set(s), generator.mix(bits)), bits
+    return -1, bits
+
+
+def with_errors(
+    probabilities: npt.NDArray[np.float64], states: States, errors: float
+) -> npt.NDArray[np.float64]:
+    """Return the probabilities of an agent's actions, ``(N, ACTIONS)``, when it makes errors."""
+    if errors == 0:
+        return probabilities
+    masks = engine.legal_masks(states)
+    return (1 - errors) * probabilities + errors * masks / masks.sum(axis=1, keepdims=True)

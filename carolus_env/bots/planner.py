@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
-from carolus_env.bots.compiled import CompiledAgent, Entries
-from carolus_env.bots.errors import error, errors_option, with_errors
+from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
 from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import (

@@ -16,98 +16,73 @@ from carolus_env.bots.agent import Agent, AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
-from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
+from carolus_env.bots.value import Ahead, CandidateSelector, discs_option, value_discs
 from carolus_env.engine.kernels import generator
-from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
-from carolus_env.engine.state import STATE, States, common_players
+from carolus_env.engine.state import States, common_players
 from carolus_env.networks.forward import (
-    Network,
     Weights,
     log_odds,
     reset_accumulator,
     softmax,
-    write_value,
+    value_after,
 )
 from carolus_env.networks.network import NetworkModel
-from carolus_env.planning.choices import EVERY, CandidateGenerator, list_choices
-from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import WIDTHS, first_of, play_plan
+from carolus_env.planning.plans import MOST_PLANS, WIDTHS, first_of, list_candidates
 from carolus_env.system.arrays import F32, F64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
 
 class Policy(NamedTuple):
-    """A policy as kernels take it: how candidates are listed, the network, and scratch."""
+    """A policy as kernels take it: candidates with their values, logits, and scratch."""
 
-    proposals: CandidateGenerator
-    """The candidate list; K of them at most."""
-    net: Network
-    """The network, with a policy head."""
-    values: npt.NDArray[np.float64]
-    """``(K, 3)`` float64: each team's win probability after each candidate."""
+    selector: CandidateSelector
+    """The candidates, K of them at most, and the network, which has a policy head."""
     odds: F32
     """``(K,)`` float32: the log odds of the team that chooses."""
     logits: F32
     """``(K,)`` float32."""
     probabilities: F32
     """``(K,)`` float32."""
-    after: States
-    """``(1,)`` STATE: the position after a candidate."""
 
     @classmethod
-    def of(cls, players: int, weights: Weights, plans: int, candidates: int) -> Policy:
-        """Return a policy with scratch of its own; the weights are shared.
-
-        Args:
-            players: number of players.
-            weights: the network's weights.
-            plans: an index into `plans.WIDTHS`: where paladins may go.
-            candidates: the number of a turn's plans to compare, the planner's best ones.
-        """
-        proposals = CandidateGenerator.of(plans, all_weights()[players].copy(), candidates)
-        most = len(proposals.choices)
-        return cls(
-            proposals,
-            Network.of(players, weights),
-            np.zeros((most, MAX_TEAMS)),
-            np.zeros(most, np.float32),
-            np.zeros(most, np.float32),
-            np.zeros(most, np.float32),
-            np.zeros(1, STATE),
-        )
-
-
-@kernel
-def list_candidates(s: np.void, policy: Policy) -> Int:
-    """List the candidates in ``s``, to be evaluated one after the other; returns how many."""
-    reset_accumulator(policy.net)
-    return list_choices(s, policy.proposals)
+    def of(cls, players: int, weights: Weights, width: int, most: int) -> Policy:
+        """Return a policy with scratch of its own; the arguments are `CandidateSelector.of`'s."""
+        selector = CandidateSelector.of(players, weights, width, most)
+        return cls(selector, *(np.zeros(len(selector.values), np.float32) for _ in range(3)))
 
 
 @separate
 def evaluate_candidate(s: np.void, k: Int, policy: Policy) -> None:
     """Write the values, log odds and logit of the listed candidate ``k``.
 
-    ``policy.after`` is then the position after it, and ``policy.net`` holds its inputs, unless the
-    game is over there.
+    ``selector.after`` is then the position after it, and ``selector.net`` holds its inputs, unless
+    the game is over there. Candidates are evaluated one after the other, the accumulator reset
+    before the first.
     """
-    after, net = policy.after[0], policy.net
-    policy.after[0] = s
-    play_plan(after, policy.proposals.choices[k])
-    write_value(after, net, policy.values[k])
+    selector = policy.selector
+    net, after, plan = selector.net, selector.after, selector.candidates.plans[k]
+    value_after(s, plan, net, after, selector.values[k])
     residual = float32(0)
-    if after["phase"] != OVER:
+    if after[0]["phase"] != OVER:
         residual = net.activations.scores[net.activations.values.shape[0]]
-    policy.odds[k] = log_odds(policy.values[k, int64(s["team"][s["player"]])])
-    policy.logits[k] = residual + net.weights.sharpness[0] * policy.odds[k]
+    _write_logit(s, k, residual, policy)
+
+
+@kernel
+def _write_logit(s: np.void, k: Int, residual: np.float32, policy: Policy) -> None:
+    """Write the log odds and the logit of a candidate, whose values are known."""
+    selector = policy.selector
+    policy.odds[k] = log_odds(selector.values[k, int64(s["team"][s["player"]])])
+    policy.logits[k] = residual + selector.net.weights.sharpness[0] * policy.odds[k]
 
 
 @separate
 def evaluate_candidates(s: np.void, policy: Policy) -> Int:
     """List and evaluate the candidates in ``s``; returns how many there are."""
-    count = list_candidates(s, policy)
+    reset_accumulator(policy.selector.net)
+    count = list_candidates(s, policy.selector.candidates)
     for k in range(count):
         evaluate_candidate(s, k, policy)
     return count
@@ -135,13 +110,13 @@ class PpoOptions(BotOptions):
         among=(0, 100),
     )
     candidates: int = option(
-        16, "turns that are scored, the planner's best ones", among=(DISCS, EVERY)
+        16, "turns that are scored, the planner's best ones", among=(DISCS, MOST_PLANS)
     )
     plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
     discs: str = discs_option()
 
 
-class Player(NamedTuple):
+class PpoContext(NamedTuple):
     """Context of the bot's kernels."""
 
     policy: Policy
@@ -155,49 +130,45 @@ class Player(NamedTuple):
 
 
 @separate
-def consider(s: np.void, player: Player) -> Int:
+def consider(s: np.void, context: PpoContext) -> Int:
     """List and evaluate the candidates in ``s``; returns how many there are.
 
     Where the bot looks ahead at discs, the values there decide: the residual corrects the value
     *now*.
     """
-    policy = player.policy
-    if s["phase"] != DISC or not player.looks_ahead:
+    policy = context.policy
+    if s["phase"] != DISC or not context.looks_ahead:
         return evaluate_candidates(s, policy)
-    count = list_choices(s, policy.proposals)
-    value_discs(s, player.ahead)
-    team = int64(s["team"][s["player"]])
+    selector = policy.selector
+    count = list_candidates(s, selector.candidates)
+    value_discs(s, context.ahead, selector.candidates.plans, count, selector.values)
     for k in range(count):
-        disc = disc_of(first_of(policy.proposals.choices[k]))
-        for other in range(policy.values.shape[1]):
-            policy.values[k, other] = player.ahead.discs.values[disc - 1, other]
-        policy.odds[k] = log_odds(policy.values[k, team])
-        policy.logits[k] = policy.net.weights.sharpness[0] * policy.odds[k]
+        _write_logit(s, k, float32(0), policy)
     return count
 
 
 @separate
-def decide(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
+def decide(s: np.void, bits: Bits, context: PpoContext) -> tuple[Int, Bits]:
     """Return the chosen candidate and the stream, drawn from unless the temperature is 0."""
-    policy = player.policy
-    count = consider(s, player)
+    policy = context.policy
+    count = consider(s, context)
     best = 0
     for k in range(1, count):
         best = k if policy.logits[k] > policy.logits[best] else best
-    if player.temperature > 0:
+    if context.temperature > 0:
         bits = generator.step(bits)
         most = policy.logits[best]
         for k in range(count):
-            policy.logits[k] = (policy.logits[k] - most) / float32(player.temperature)
+            policy.logits[k] = (policy.logits[k] - most) / float32(context.temperature)
         softmax(count, policy.logits, policy.probabilities)
         best = sample(count, policy.probabilities, generator.fraction(generator.mix(bits)))
-    return policy.proposals.choices[best], bits
+    return policy.selector.candidates.plans[best], bits
 
 
 @separate
-def choose(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
+def choose(s: np.void, bits: Bits, context: PpoContext) -> tuple[Int, Bits]:
     """Return the bot's decision, and the stream."""
-    choice, bits = decide(s, bits, player)
+    choice, bits = decide(s, bits, context)
     return first_of(choice), bits
 
 
@@ -226,7 +197,7 @@ class PpoBot(CompiledByPlayers):
         self.options = options or PpoOptions()
         self._models = Models("ppo", model)
 
-    def context_of(self, players: int) -> Player:
+    def context_of(self, players: int) -> PpoContext:
         """Return the context of the bot's kernels for games of ``players`` players.
 
         Raises:
@@ -234,9 +205,9 @@ class PpoBot(CompiledByPlayers):
         """
         weights, options = self._models.weights(self.name, players), self.options
         plans, most = WIDTHS.index(options.plans), int(options.candidates)
-        return Player(
+        return PpoContext(
             Policy.of(players, weights, plans, most),
-            Ahead.of(players, weights, min(most, COMPARED[TEAMS[players]])),
+            Ahead.of(players, weights, most),
             options.discs == "turn",
             float(options.temperature),
         )
@@ -251,15 +222,16 @@ class PpoBot(CompiledByPlayers):
 
 
 @entry
-def _think(states: Records, player: Player, probabilities: F64, values: F64) -> None:
-    policy = player.policy
+def _think(states: Records, context: PpoContext, probabilities: F64, values: F64) -> None:
+    policy, selector = context.policy, context.policy.selector
     for g in range(states.shape[0]):
-        count = consider(states[g], player)
+        count = consider(states[g], context)
         softmax(count, policy.logits, policy.probabilities)
         for k in range(count):
-            probabilities[g, first_of(policy.proposals.choices[k])] += policy.probabilities[k]
+            probability = policy.probabilities[k]
+            probabilities[g, first_of(selector.candidates.plans[k])] += probability
             for team in range(values.shape[1]):
-                values[g, team] += policy.probabilities[k] * policy.values[k, team]
+                values[g, team] += probability * selector.values[k, team]
 
 
 def make_ppo(argument: str) -> Agent:

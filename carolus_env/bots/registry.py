@@ -28,8 +28,7 @@ from carolus_env.bots.ppo import PpoOptions, make_ppo
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.search.bot import SearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
-from carolus_env.bots.value.bot import ValueOptions, make_value
-from carolus_env.bots.value.policy import RolloutPolicy
+from carolus_env.bots.value import RolloutPolicy, ValueOptions, make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures
 from carolus_env.system.arguments import instance

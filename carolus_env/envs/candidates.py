@@ -30,7 +30,6 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import STATE, States
-from carolus_env.planning.choices import CandidateGenerator, in_turn, list_choices
 from carolus_env.planning.heuristic import (
     FEATURES,
     acts_this_round,
@@ -40,7 +39,14 @@ from carolus_env.planning.heuristic import (
     write_features,
     write_seats,
 )
-from carolus_env.planning.plans import first_of, play_plan, rest_of
+from carolus_env.planning.plans import (
+    CandidateList,
+    first_of,
+    in_turn,
+    list_candidates,
+    play_plan,
+    rest_of,
+)
 from carolus_env.system.arrays import F32, I8, Int, float32, int64
 from carolus_env.system.compiler import inlined, kernel, separate
 
@@ -261,14 +267,13 @@ def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
 
 @separate
 def write_candidates(
-    s: np.void, proposals: CandidateGenerator, view: View, choices: I8, rows: F32
+    s: np.void, candidates: CandidateList, view: View, choices: I8, rows: F32
 ) -> Int:
     """List the choices of the player to move in ``s``, and write the row of each.
 
     Args:
         s: a position in which somebody must decide, or that is over.
-        proposals: a `CandidateGenerator`; ``plan.total`` is written: all candidates, those
-            left out too.
+        candidates: a `CandidateList`; its plans, and ``scratch.total``, are written.
         view: a `View`.
         choices: ``(K, A)`` int8, written: the actions of each candidate, then -1.
         rows: ``(K, length)`` float32, written: their rows, then zeros.
@@ -278,14 +283,14 @@ def write_candidates(
     """
     count = 0
     if s["phase"] == OVER:
-        proposals.plan.total[0] = 0
+        candidates.scratch.total[0] = 0
     else:
-        count = list_choices(s, proposals)
+        count = list_candidates(s, candidates)
         kind = 2 if in_turn(s) else (0 if s["phase"] == DISC else 1)
         for k in range(count):
             view.after[0] = s
-            play_plan(view.after[0], proposals.choices[k])
-            plan = proposals.choices[k]
+            play_plan(view.after[0], candidates.plans[k])
+            plan = candidates.plans[k]
             for step in range(choices.shape[1]):
                 choices[k, step] = first_of(plan)  # -1 when none is left
                 plan = rest_of(plan)

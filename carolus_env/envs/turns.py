@@ -1,6 +1,6 @@
 """Games whose learner chooses whole turns: a decision is a disc, a crown or a turn.
 
-In every game the candidates of the decision are listed (`planning.choices`), and the learner
+In every game the candidates of the decision are listed (`planning.plans`), and the learner
 observes a row of numbers for each (`candidates`) and picks one by its index.
 """
 
@@ -19,9 +19,8 @@ from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
 from carolus_env.engine.state import pick
 from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
-from carolus_env.planning.choices import EVERY, CandidateGenerator
 from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import MOST_PLACEMENTS, WIDTHS
+from carolus_env.planning.plans import MOST_PLACEMENTS, MOST_PLANS, WIDTHS, CandidateList
 from carolus_env.system.arguments import instance, one_of, whole_number
 from carolus_env.system.arrays import F32, I8, I64, Records
 from carolus_env.system.compiler import entry
@@ -49,13 +48,13 @@ class Turns:
     plans: str = "stop"
 
     def __post_init__(self) -> None:
-        whole_number("candidates", self.candidates, DISCS, EVERY)
+        whole_number("candidates", self.candidates, DISCS, MOST_PLANS)
         one_of("plans", self.plans, WIDTHS)
 
-    def proposals(self, players: int) -> CandidateGenerator:
-        """Return the generator of candidates in games of ``players`` players."""
+    def candidate_list(self, players: int) -> CandidateList:
+        """Return the list that candidates in games of ``players`` players are written to."""
         weights = all_weights()[players]
-        return CandidateGenerator.of(WIDTHS.index(self.plans), weights, self.candidates)
+        return CandidateList.of(WIDTHS.index(self.plans), weights, self.candidates)
 
 
 class IllegalChoiceError(engine.IllegalActionError):
@@ -102,7 +101,7 @@ class TurnGames(LearnerGames):
         self.left_out = np.zeros(n, np.int64)
         self.choices = np.zeros((n, self.actions, MOST_ACTIONS), np.int8)
         self.rows = np.zeros((n, self.actions, length(rules.players)), np.float32)
-        self._proposals, self._view = self.turns.proposals(rules.players), View.new()
+        self._list, self._view = self.turns.candidate_list(rules.players), View.new()
         super().__init__(rules, n, opponents, seat=seat, seed=seed)
 
     # -------------------------------------------------------------------------------- decisions
@@ -130,7 +129,7 @@ class TurnGames(LearnerGames):
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         super().restore(numbers, arrays)
-        self._list(self._all)
+        self._list_candidates(self._all)
 
     # -------------------------------------------------------------------------------- inside
 
@@ -147,7 +146,7 @@ class TurnGames(LearnerGames):
             if not forfeits:
                 self._refuse(actions, rows, int(np.argmin(legal)))
             engine.forfeit(self.states, rows=rows[~legal])
-            self._list(rows[~legal])
+            self._list_candidates(rows[~legal])
         deciding = rows[legal]
         chosen = self.choices[deciding, actions[legal]]
         for numbers in chosen.T.astype(np.int64):  # their first actions, then the second ones ...
@@ -169,14 +168,14 @@ class TurnGames(LearnerGames):
 
     def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
         super()._play_on(rows)
-        self._list(rows)
+        self._list_candidates(rows)
 
-    def _list(self, rows: npt.NDArray[np.int64]) -> None:
+    def _list_candidates(self, rows: npt.NDArray[np.int64]) -> None:
         """List the candidates in these rows."""
-        list_candidates(
+        list_in_games(
             self.states,
             rows,
-            self._proposals,
+            self._list,
             self._view,
             self.counts,
             self.left_out,
@@ -186,10 +185,10 @@ class TurnGames(LearnerGames):
 
 
 @entry
-def list_candidates(
+def list_in_games(
     states: Records,
     rows: I64,
-    proposals: CandidateGenerator,
+    candidates: CandidateList,
     view: View,
     counts: I64,
     left_out: I64,
@@ -201,7 +200,7 @@ def list_candidates(
     Args:
         states: ``(N,)`` games that wait for a decision, or are over.
         rows: ``(m,)`` int64, the games to list candidates in.
-        proposals: a `CandidateGenerator` of K candidates.
+        candidates: a `CandidateList` of K candidates.
         view: a `View`.
         counts: ``(N,)`` int64, written: the candidates in each game.
         left_out: ``(N,)`` int64, written: the number of candidates that are not listed.
@@ -210,8 +209,8 @@ def list_candidates(
     """
     for i in range(rows.shape[0]):
         g = rows[i]
-        counts[g] = write_candidates(states[g], proposals, view, choices[g], encoded[g])
-        left_out[g] = proposals.plan.total[0] - counts[g]
+        counts[g] = write_candidates(states[g], candidates, view, choices[g], encoded[g])
+        left_out[g] = candidates.scratch.total[0] - counts[g]
 
 
 def candidates_box(games: TurnGames) -> spaces.Box:

@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
-from carolus_env.bots.remembered import Remembered
+from carolus_env.bots.agent import Remembered
 from carolus_env.engine import observation
 from carolus_env.engine.state import States
 from carolus_env.envs.candidates import View, length
-from carolus_env.envs.turns import MOST_ACTIONS, Turns, list_candidates
+from carolus_env.envs.turns import MOST_ACTIONS, Turns, list_in_games
 
 
 class DecisionAgent(Agent):
@@ -129,8 +129,8 @@ class TurnAgent(Agent):
         counts, left_out = np.zeros((2, n), np.int64)
         actions = np.zeros((n, most, MOST_ACTIONS), np.int8)
         rows = np.zeros((n, most, self._length), np.float32)
-        lister, view = self.turns.proposals(self.players), View.new()
-        list_candidates(states, np.arange(n), lister, view, counts, left_out, actions, rows)
+        listed, view = self.turns.candidate_list(self.players), View.new()
+        list_in_games(states, np.arange(n), listed, view, counts, left_out, actions, rows)
         answer = np.asarray(self.choose(rows, np.arange(most) < counts[:, None]))
         if answer.shape != (n,) or answer.dtype.kind not in "iu":
             raise AgentError(

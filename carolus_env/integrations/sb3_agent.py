@@ -22,7 +22,7 @@ from carolus_env.envs import candidates
 from carolus_env.envs.turns import Turns
 from carolus_env.integrations import agents
 from carolus_env.networks.files import Model
-from carolus_env.planning.choices import EVERY
+from carolus_env.planning.plans import MOST_PLANS
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Size:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ValueError(f"{name} must be from {low} to {high}, got {value!r}")
-        if self.candidates and not DISCS <= self.candidates <= EVERY:
+        if self.candidates and not DISCS <= self.candidates <= MOST_PLANS:
             raise ValueError(
-                f"candidates must be 0 or from {DISCS} to {EVERY}, got {self.candidates}"
+                f"candidates must be 0 or from {DISCS} to {MOST_PLANS}, got {self.candidates}"
             )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:

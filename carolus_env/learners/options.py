@@ -15,8 +15,7 @@ from carolus_env.bots.models import NAMES, find
 from carolus_env.engine.rules import DISCS, Rules
 from carolus_env.evaluation.placing import Advance, Evaluation, evaluate
 from carolus_env.networks.network import Size, random_weights
-from carolus_env.planning.choices import EVERY
-from carolus_env.planning.plans import WIDTHS
+from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system.machine import cores
 from carolus_env.system.threads import check_threads
 
@@ -218,8 +217,10 @@ class SelfPlayConfig(RunConfig):
         _ = self.size
         if self.plans not in WIDTHS:
             raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
-        if not DISCS <= self.candidates <= EVERY:
-            raise ValueError(f"candidates must be from {DISCS} to {EVERY}, got {self.candidates}")
+        if not DISCS <= self.candidates <= MOST_PLANS:
+            raise ValueError(
+                f"candidates must be from {DISCS} to {MOST_PLANS}, got {self.candidates}"
+            )
         self.check_counts("curve_every", "workers")
         for name in ("learning_rate", "learning_rate_end"):
             if not 0 < getattr(self, name) < 1:

@@ -27,13 +27,12 @@ from carolus_env.bots.ppo import (
     PpoOptions,
     evaluate_candidate,
     evaluate_candidates,
-    list_candidates,
     sample,
 )
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.loop import play_on
-from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS, TERRITORIES
+from carolus_env.engine.rules import MAX_TEAMS, OVER, TERRITORIES
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import ResetSource, start_anew
 from carolus_env.learners.curve import CurveStyle
@@ -58,20 +57,15 @@ from carolus_env.networks.forward import (
     softmax,
     update_sums,
 )
-from carolus_env.networks.inputs import restore_inputs, store_inputs
+from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel
-from carolus_env.networks.tables import MOST_ROWS, layout
-from carolus_env.planning.heuristic import FEATURES
-from carolus_env.planning.plans import WIDTHS, play_plan
+from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
 from carolus_env.system import threads
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 if TYPE_CHECKING:
     from carolus_env.networks.forward import Network
-
-
-assert all(layout(players).rows < 2**15 for players in (2, 3, 4)), "rollouts keep rows as int16"
 
 
 @dataclass
@@ -148,10 +142,11 @@ class PpoConfig(SelfPlayConfig):
 # ------------------------------------------------------------------------------------ rollouts
 
 
-class Rollout(NamedTuple):
+class Experience(NamedTuple):
     """The decisions of a rollout: those of a game are consecutive rows, one a step.
 
-    What belongs to a candidate has a column for each.
+    Of a decision the first of K candidates count; the inputs of candidate k of decision d are
+    number ``d * K + k``.
     """
 
     counts: I64
@@ -164,10 +159,11 @@ class Rollout(NamedTuple):
     """``(D,)`` float32: the log probability of the choice."""
     ends: npt.NDArray[np.bool_]
     """``(D,)`` bool: the game was over after it."""
-    shares: F32
-    """``(D, 3)`` float32: each team's win probability then."""
+    win_shares: F32
+    """``(D, 3)`` float32: each team's win share then."""
     expected: F32
-    """``(D, 3)`` float32: each team's share as the policy expected it before the choice."""
+    """``(D, 3)`` float32: each team's win probability as the policy expected it before the
+    choice."""
     last: F32
     """``(N, 3)`` float32: the same after the last decision of each game."""
     advantages: F32
@@ -176,64 +172,44 @@ class Rollout(NamedTuple):
     """``(D, 3)`` float32: the target of the value after the choice, by team."""
     result: F32
     """``(D, K)`` float32: the team's win share where a candidate ends the game, else -1."""
-    first_team: I64
-    """``(D, K)`` int64: the team with role 0 after the candidate."""
-    lengths: I64
-    """``(D, K)`` int64: the number of rows among the network's inputs there."""
-    stages: I64
-    """``(D, K)`` int64: the stage of the game there."""
-    rows: npt.NDArray[np.int16]
-    """``(D, K, MOST_ROWS)`` int16: the rows."""
-    features: F32
-    """``(D, K, teams F)`` float32: the features."""
+    inputs: InputArrays
+    """The network's inputs after the candidates: D times K positions."""
 
     @classmethod
-    def new(cls, games: int, steps: int, candidates: int, players: int) -> Rollout:
+    def new(cls, games: int, steps: int, candidates: int, players: int) -> Experience:
         """Allocate memory for a number of decisions in each of some games."""
         decisions = games * steps
-        by_team, each = (decisions, MAX_TEAMS), (decisions, candidates)
+        by_team = decisions, MAX_TEAMS
         return cls(
             counts=np.zeros(decisions, np.int64),
             chosen=np.zeros(decisions, np.int64),
             team=np.zeros(decisions, np.int64),
             log_probs=np.zeros(decisions, np.float32),
             ends=np.zeros(decisions, np.bool_),
-            shares=np.zeros(by_team, np.float32),
+            win_shares=np.zeros(by_team, np.float32),
             expected=np.zeros(by_team, np.float32),
             last=np.zeros((games, MAX_TEAMS), np.float32),
             advantages=np.zeros(decisions, np.float32),
             targets=np.zeros(by_team, np.float32),
-            result=np.zeros(each, np.float32),
-            first_team=np.zeros(each, np.int64),
-            lengths=np.zeros(each, np.int64),
-            stages=np.zeros(each, np.int64),
-            rows=np.zeros((*each, MOST_ROWS), np.int16),
-            features=np.zeros((*each, TEAMS[players] * len(FEATURES)), np.float32),
+            result=np.zeros((decisions, candidates), np.float32),
+            inputs=InputArrays.new(decisions * candidates, players),
         )
 
 
-@inlined
-def _keep_inputs(rollout: Rollout, d: Int, k: Int, policy: Policy, team: Int) -> None:
-    """Keep the network's inputs after candidate ``k``, which was just evaluated."""
-    after, inputs = policy.after[0], policy.net.inputs
-    if after["phase"] == OVER:
-        rollout.result[d, k] = policy.values[k, team]
-        return
-    rollout.result[d, k] = -1
-    rollout.first_team[d, k] = int64(after["team"][after["player"]])
-    rollout.lengths[d, k] = inputs.length[0]
-    rollout.stages[d, k] = inputs.stage[0]
-    store_inputs(inputs, rollout.rows[d, k], rollout.features[d, k])
-
-
 @separate
-def _evaluate_and_keep(s: np.void, policy: Policy, rollout: Rollout, d: Int) -> Int:
-    """List, evaluate and keep the candidates; returns how many there are."""
-    team = int64(s["team"][s["player"]])
-    count = list_candidates(s, policy)
+def _evaluate_and_keep(s: np.void, policy: Policy, experience: Experience, d: Int) -> Int:
+    """List and evaluate the candidates, and keep their inputs; returns how many there are."""
+    selector, team = policy.selector, int64(s["team"][s["player"]])
+    after, first = selector.after[0], d * experience.result.shape[1]
+    reset_accumulator(selector.net)
+    count = list_candidates(s, selector.candidates)
     for k in range(count):
         evaluate_candidate(s, k, policy)
-        _keep_inputs(rollout, d, k, policy, team)
+        if after["phase"] == OVER:
+            experience.result[d, k] = selector.values[k, team]
+        else:
+            experience.result[d, k] = -1
+            keep_inputs(after, selector.net.inputs, experience.inputs, first + k)
     return count
 
 
@@ -244,13 +220,13 @@ def _expect(count: Int, policy: Policy, expected: F32) -> np.float32:
     for team in range(expected.shape[0]):
         mean = 0.0
         for k in range(count):
-            mean += policy.probabilities[k] * policy.values[k, team]
+            mean += policy.probabilities[k] * policy.selector.values[k, team]
         expected[team] = mean
     return most + np.log(total)
 
 
 class SelfPlay(NamedTuple):
-    """Context of a game of a rollout; see `play`."""
+    """Context of a game of a rollout; see `play_rollout`."""
 
     states: States
     game: int
@@ -259,7 +235,7 @@ class SelfPlay(NamedTuple):
     """Decisions to play."""
     fresh: ResetSource
     policy: Policy
-    rollout: Rollout
+    experience: Experience
     stats: npt.NDArray[np.float64]
 
 
@@ -268,27 +244,27 @@ def _decide(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     """Draw a decision by the policy and note it: an ``act`` of `play_on`."""
     if t == player.steps:
         return False, stream
-    policy, rollout, d = player.policy, player.rollout, player.game * player.steps + t
-    count = _evaluate_and_keep(s, policy, rollout, d)
-    total = _expect(count, policy, rollout.expected[d])
+    policy, experience, d = player.policy, player.experience, player.game * player.steps + t
+    count = _evaluate_and_keep(s, policy, experience, d)
+    total = _expect(count, policy, experience.expected[d])
     stream = generator.step(stream)
     chosen = sample(count, policy.probabilities, generator.fraction(generator.mix(stream)))
-    rollout.counts[d], rollout.chosen[d] = count, chosen
-    rollout.team[d] = int64(s["team"][s["player"]])
-    rollout.log_probs[d] = policy.logits[chosen] - total
-    play_plan(s, policy.proposals.choices[chosen])
+    experience.counts[d], experience.chosen[d] = count, chosen
+    experience.team[d] = int64(s["team"][s["player"]])
+    experience.log_probs[d] = policy.logits[chosen] - total
+    play_plan(s, policy.selector.candidates.plans[chosen])
     return True, stream
 
 
 @inlined
 def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     """Roll, and start a game that is over anew: a ``roll`` of `play_on`."""
-    rollout, stats, d = player.rollout, player.stats, player.game * player.steps + t
+    experience, stats, d = player.experience, player.stats, player.game * player.steps + t
     turns.roll_on(s)
-    rollout.ends[d] = s["phase"] == OVER
+    experience.ends[d] = s["phase"] == OVER
     if s["phase"] == OVER:
         for team in range(int64(s["teams"])):
-            rollout.shares[d, team] = turns.team_win_share(s, team)
+            experience.win_shares[d, team] = turns.team_win_share(s, team)
         stats[0] += 1
         stats[1] += int64(s["round"])
         start_anew(player.states, player.game, player.fresh)
@@ -297,8 +273,13 @@ def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
 
 
 @entry
-def play(
-    states: Records, streams: U64, fresh: ResetSource, policy: Policy, rollout: Rollout, stats: F64
+def play_rollout(
+    states: Records,
+    streams: U64,
+    fresh: ResetSource,
+    policy: Policy,
+    experience: Experience,
+    stats: F64,
 ) -> None:
     """Play the same number of decisions in every game; those that end start anew.
 
@@ -307,45 +288,45 @@ def play(
         streams: ``(N,)`` uint64: the stream of each game's choices.
         fresh: a `stepping.ResetSource`.
         policy: a `Policy`.
-        rollout: a `Rollout`, written.
+        experience: an `Experience`, written.
         stats: float64; adds to the first two: games that ended, and their rounds.
     """
-    steps = rollout.counts.shape[0] // states.shape[0]
+    steps = experience.counts.shape[0] // states.shape[0]
     for g in range(states.shape[0]):
-        player = SelfPlay(states, g, steps, fresh, policy, rollout, stats)
+        player = SelfPlay(states, g, steps, fresh, policy, experience, stats)
         streams[g] = play_on(_decide, _roll, states[g], streams[g], player)[1]
-        _expect(evaluate_candidates(states[g], policy), policy, rollout.last[g])
+        _expect(evaluate_candidates(states[g], policy), policy, experience.last[g])
 
 
 @entry
-def estimate(rollout: Rollout, trace: np.float32, gae_lambda: np.float32) -> None:
+def estimate(experience: Experience, trace: np.float32, gae_lambda: np.float32) -> None:
     """Write targets and advantages, from the last decision backwards.
 
     Generalised advantage estimation (Schulman et al., arXiv:1506.02438), with values that belong to
     the position *after* a candidate: a position is worth what the policy expects of its candidates.
 
     Args:
-        rollout: a `Rollout` that `play` has filled.
+        experience: an `Experience` that `play_rollout` has filled.
         trace: lambda of the values' targets: the weight of the target after the next decision
             against what the policy expected before it.
         gae_lambda: lambda of the advantages.
     """
-    games = rollout.last.shape[0]
-    steps = rollout.counts.shape[0] // games
+    games = experience.last.shape[0]
+    steps = experience.counts.shape[0] // games
     for g in range(games):
-        for team in range(rollout.last.shape[1]):
-            target = rollout.last[g, team]
+        for team in range(experience.last.shape[1]):
+            target = experience.last[g, team]
             outcome, expected = target, target
             for t in range(steps - 1, -1, -1):
                 d = g * steps + t
                 target = trace * target + (float32(1) - trace) * expected
                 outcome = gae_lambda * outcome + (float32(1) - gae_lambda) * expected
-                if rollout.ends[d]:
-                    target, outcome = rollout.shares[d, team], rollout.shares[d, team]
-                expected = rollout.expected[d, team]
-                rollout.targets[d, team] = target
-                if rollout.team[d] == team:
-                    rollout.advantages[d] = outcome - expected
+                if experience.ends[d]:
+                    target, outcome = experience.win_shares[d, team], experience.win_shares[d, team]
+                expected = experience.expected[d, team]
+                experience.targets[d, team] = target
+                if experience.team[d] == team:
+                    experience.advantages[d] = outcome - expected
 
 
 # ------------------------------------------------------------------------------------ the loss
@@ -370,7 +351,7 @@ class Loss(NamedTuple):
     """Mean of the advantages, which is subtracted from them."""
     scale: np.float32
     """Factor of the advantages after that."""
-    share: np.float32
+    per_decision: np.float32
     """1 over the decisions of a gradient step."""
 
 
@@ -397,7 +378,8 @@ class Batch(NamedTuple):
     @classmethod
     def new(cls, policy: Policy) -> Batch:
         """Allocate memory for a policy and its candidates."""
-        most, single, weights = len(policy.logits), policy.net.activations, policy.net.weights
+        most, net = len(policy.logits), policy.selector.net
+        single, weights = net.activations, net.weights
         return cls(
             Activations(*(np.zeros((most, len(layer)), np.float32) for layer in single)),
             np.zeros(most, np.float32),
@@ -424,24 +406,22 @@ def _layers_of(batch: Batch, k: Int) -> Activations:
 
 
 @separate
-def _evaluate_again(rollout: Rollout, d: Int, k: Int, net: Network, batch: Batch) -> None:
-    """Write the activations of a candidate by the present weights."""
-    inputs = net.inputs
-    restore_inputs(inputs, rollout.lengths[d, k], rollout.rows[d, k], rollout.features[d, k])
-    update_sums(net.weights, inputs, net.accumulator, net.activations.sums)
-    layers = _layers_of(batch, k)
+def _evaluate_again(kept: InputArrays, i: Int, net: Network, layers: Activations) -> None:
+    """Write the activations for kept inputs, by the present weights."""
+    restore_inputs(kept, i, net.inputs)
+    update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
     for j in range(layers.sums.shape[0]):
         layers.sums[j] = net.activations.sums[j]
-    apply_layers(net.weights, rollout.stages[d, k], layers)
+    apply_layers(net.weights, kept.stages[i], layers)
 
 
 @separate
-def _backpropagate(rollout: Rollout, d: Int, k: Int, weights: Weights, batch: Batch) -> None:
+def _backpropagate(stage: Int, k: Int, is_choice: bool, weights: Weights, batch: Batch) -> None:
     """Add the gradient of one candidate; that of the first layer is left in ``batch.sums``."""
-    stage, layers, deltas = rollout.stages[d, k], _layers_of(batch, k), batch.deltas
+    layers, deltas = _layers_of(batch, k), batch.deltas
     teams = layers.values.shape[0]
     deltas.scores[teams] = batch.logits[k]
-    if k != rollout.chosen[d]:  # only the value after the choice has a target
+    if not is_choice:  # only the value after the choice has a target
         for role in range(teams):
             deltas.scores[role] = 0
     backpropagate(weights, stage, batch.hidden[stage], layers, deltas)
@@ -451,26 +431,28 @@ def _backpropagate(rollout: Rollout, d: Int, k: Int, weights: Weights, batch: Ba
 
 
 @separate
-def _add_input_gradients(rollout: Rollout, d: Int, batch: Batch) -> None:
+def _add_input_gradients(experience: Experience, d: Int, batch: Batch) -> None:
     """Add the gradients of the first layer, of all candidates of a decision together.
 
     Candidates share most rows. A row that consecutive candidates have learns from the sum of
     their gradients, so each candidate only visits what is new: where `update_sums` adds a row, its
     gradient and all later ones are added, and where it takes one away, they are taken back.
     """
-    own, rows, features, sums = batch.gradients, rollout.rows[d], rollout.features[d], batch.sums
-    width, later = sums.shape[1], -1
-    for k in range(rollout.counts[d] - 1, -1, -1):
-        if rollout.result[d, k] < 0:
+    own, sums = batch.gradients, batch.sums
+    first, last = d * experience.result.shape[1], (d + 1) * experience.result.shape[1]
+    lengths, rows = experience.inputs.lengths[first:last], experience.inputs.rows[first:last]
+    features, width, later = experience.inputs.features[first:last], sums.shape[1], -1
+    for k in range(experience.counts[d] - 1, -1, -1):
+        if experience.result[d, k] < 0:
             if later >= 0:
                 for j in range(width):
                     sums[k, j] += sums[later, j]
             later = k
     before, length_before = -1, 0
-    for k in range(rollout.counts[d]):
-        if rollout.result[d, k] >= 0:
+    for k in range(experience.counts[d]):
+        if experience.result[d, k] >= 0:
             continue
-        g, length = sums[k], rollout.lengths[d, k]
+        g, length = sums[k], lengths[k]
         if before < 0:
             accumulate(own.bias, own.bias, float32(1), g, float32(0))
         for i in range(max(length, length_before)):
@@ -490,35 +472,36 @@ def _add_input_gradients(rollout: Rollout, d: Int, batch: Batch) -> None:
 
 
 @inlined
-def _evaluate_decision(rollout: Rollout, d: Int, policy: Policy, batch: Batch) -> None:
+def _evaluate_decision(experience: Experience, d: Int, policy: Policy, batch: Batch) -> None:
     """Write the values, log odds and logits of a decision's candidates by the present weights."""
-    team, teams = rollout.team[d], batch.layers.values.shape[1]
-    reset_accumulator(policy.net)
-    for k in range(rollout.counts[d]):
+    team, teams, net = experience.team[d], batch.layers.values.shape[1], policy.selector.net
+    kept, first = experience.inputs, d * experience.result.shape[1]
+    reset_accumulator(net)
+    for k in range(experience.counts[d]):
         residual = float32(0)
-        batch.values[k] = rollout.result[d, k]
+        batch.values[k] = experience.result[d, k]
         if batch.values[k] < 0:
-            _evaluate_again(rollout, d, k, policy.net, batch)
+            _evaluate_again(kept, first + k, net, _layers_of(batch, k))
             residual = batch.layers.scores[k, teams]
-            role = (team - rollout.first_team[d, k] + teams) % teams
+            role = (team - kept.first_team[first + k] + teams) % teams
             batch.values[k] = batch.layers.values[k, role]
         policy.odds[k] = log_odds(batch.values[k])
-        policy.logits[k] = residual + policy.net.weights.sharpness[0] * policy.odds[k]
+        policy.logits[k] = residual + net.weights.sharpness[0] * policy.odds[k]
 
 
 @inlined
 def _logit_gradients(
-    rollout: Rollout, d: Int, policy: Policy, batch: Batch, loss: Loss, stats: F64
+    experience: Experience, d: Int, policy: Policy, batch: Batch, loss: Loss, stats: F64
 ) -> None:
     """Write the gradient of the policy's loss with respect to each candidate's logit."""
-    count, choice, p = rollout.counts[d], rollout.chosen[d], policy.probabilities
+    count, choice, p = experience.counts[d], experience.chosen[d], policy.probabilities
     most, total = softmax(count, policy.logits, p)
     log_total = most + np.log(total)
     entropy = float32(0)
     for k in range(count):
         entropy -= p[k] * (policy.logits[k] - log_total)
-    ratio = np.exp(policy.logits[choice] - log_total - rollout.log_probs[d])
-    advantage = (rollout.advantages[d] - loss.mean) * loss.scale
+    ratio = np.exp(policy.logits[choice] - log_total - experience.log_probs[d])
+    advantage = (experience.advantages[d] - loss.mean) * loss.scale
     clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip
     stats[2] += 1
     stats[3] += entropy
@@ -527,18 +510,18 @@ def _logit_gradients(
         g = loss.entropy * p[k] * (policy.logits[k] - log_total + entropy)
         if not clipped:
             g -= advantage * ratio * ((float32(1) if k == choice else float32(0)) - p[k])
-        batch.logits[k] = g * loss.share
+        batch.logits[k] = g * loss.per_decision
 
 
 @entry
 def add_gradients(
-    chosen: I64, rollout: Rollout, policy: Policy, batch: Batch, loss: Loss, stats: F64
+    chosen: I64, experience: Experience, policy: Policy, batch: Batch, loss: Loss, stats: F64
 ) -> None:
     """Add up the gradients of some decisions.
 
     Args:
-        chosen: ``(B,)`` int64: the decisions, rows of the rollout.
-        rollout: a `Rollout`.
+        chosen: ``(B,)`` int64: the decisions, rows of the experience.
+        experience: an `Experience`.
         policy: a `Policy`.
         batch: a `Batch`, whose ``gradients`` are added to.
         loss: a `Loss`.
@@ -546,26 +529,27 @@ def add_gradients(
             clipped, values that were learnt, and their cross-entropy.
     """
     layers, scores = batch.layers, batch.deltas.scores
-    teams = layers.values.shape[1]
+    kept, weights, teams = experience.inputs, policy.selector.net.weights, layers.values.shape[1]
     for stage in range(batch.hidden.shape[0]):
-        transpose(policy.net.weights.hidden[stage], batch.hidden[stage])
+        transpose(weights.hidden[stage], batch.hidden[stage])
     for i in range(chosen.shape[0]):
         d = chosen[i]
-        _evaluate_decision(rollout, d, policy, batch)
-        _logit_gradients(rollout, d, policy, batch, loss, stats)
-        for k in range(rollout.counts[d]):
+        _evaluate_decision(experience, d, policy, batch)
+        _logit_gradients(experience, d, policy, batch, loss, stats)
+        for k in range(experience.counts[d]):
             batch.gradients.sharpness[0] += batch.logits[k] * policy.odds[k]
-            if rollout.result[d, k] >= 0:
+            if experience.result[d, k] >= 0:
                 continue  # nothing to learn: the network was not evaluated
-            if k == rollout.chosen[d]:
+            i, is_choice = d * experience.result.shape[1] + k, k == experience.chosen[d]
+            if is_choice:
                 stats[5] += 1
                 for role in range(teams):
-                    target = rollout.targets[d, (rollout.first_team[d, k] + role) % teams]
+                    target = experience.targets[d, (kept.first_team[i] + role) % teams]
                     value = layers.values[k, role]
                     stats[6] -= target * np.log(max(value, float32(1e-9)))
-                    scores[role] = (value - target) * loss.value * loss.share
-            _backpropagate(rollout, d, k, policy.net.weights, batch)
-        _add_input_gradients(rollout, d, batch)
+                    scores[role] = (value - target) * loss.value * loss.per_decision
+            _backpropagate(kept.stages[i], k, is_choice, weights, batch)
+        _add_input_gradients(experience, d, batch)
 
 
 @entry
@@ -615,7 +599,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         self._batch = Batch.new(self._policy)
         blank = engine.blank_games(config.rules, 1)
         self._fresh = ResetSource(blank, np.zeros((1, TERRITORIES), np.int64))
-        self._rollout: Rollout | None = None
+        self._experience: Experience | None = None
 
     def optimiser(self) -> Arrays:
         moments = {
@@ -636,20 +620,20 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         config, policy = self.config, self._policy
         states = own["states"].view(STATE).reshape(-1)
         games = len(states)
-        rollout = self._rollout
-        if rollout is None or len(rollout.last) != games:
+        experience = self._experience
+        if experience is None or len(experience.last) != games:
             sizes = config.rollout, len(policy.logits), config.players
-            rollout = self._rollout = Rollout.new(games, *sizes)
-        play(states, own["streams"], self._fresh, policy, rollout, stats)
-        estimate(rollout, np.float32(config.trace), np.float32(config.gae_lambda))
+            experience = self._experience = Experience.new(games, *sizes)
+        play_rollout(states, own["streams"], self._fresh, policy, experience, stats)
+        estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
         size = max(config.batch // config.workers, 1)
-        loss = self._loss(rollout.advantages)
+        loss = self._loss(experience.advantages)
         random = np.random.default_rng((config.seed, task.first))
         for _ in range(config.epochs):
-            order = random.permutation(len(rollout.counts))
+            order = random.permutation(len(experience.counts))
             for chosen in np.array_split(order, max(len(order) // size, 1)):
-                mean = loss._replace(share=np.float32(1 / len(chosen)))
-                add_gradients(chosen, rollout, policy, self._batch, mean, stats)
+                mean = loss._replace(per_decision=np.float32(1 / len(chosen)))
+                add_gradients(chosen, experience, policy, self._batch, mean, stats)
                 self._step(task.rate)
 
     def _loss(self, advantages: F32) -> Loss:

@@ -21,8 +21,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.value.bot import ValueBot
-from carolus_env.bots.value.choice import CandidateSelector, value_choices
+from carolus_env.bots.value import CandidateSelector, ValueBot, value_candidates
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.loop import play_on, roll_own
@@ -41,20 +40,15 @@ from carolus_env.networks.backward import (
     transpose,
 )
 from carolus_env.networks.forward import (
-    Network,
     Weights,
     add_up,
     apply_layers,
-    evaluate,
     reset_accumulator,
-    write_value,
+    value_after,
 )
-from carolus_env.networks.inputs import restore_inputs, store_inputs
+from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel
-from carolus_env.networks.tables import MOST_ROWS
-from carolus_env.planning.choices import list_choices
-from carolus_env.planning.heuristic import FEATURES, all_weights
-from carolus_env.planning.plans import WIDTHS, play_plan
+from carolus_env.planning.plans import WIDTHS, list_candidates
 from carolus_env.system.arrays import F64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, separate
 
@@ -137,33 +131,18 @@ class TdConfig(SelfPlayConfig):
 class History(NamedTuple):
     """The positions after the decisions of a game."""
 
-    lengths: npt.NDArray[np.int64]
-    """``(T,)`` int64: the number of rows; 0: the game is over there."""
-    rows: npt.NDArray[np.int32]
-    """``(T, MOST_ROWS)`` int32: the rows, see `networks.inputs.Inputs`."""
-    stages: npt.NDArray[np.int64]
-    """``(T,)`` int64: the stage of the game."""
-    features: npt.NDArray[np.float32]
-    """``(T, 3 F)`` float32: the features."""
-    first_team: npt.NDArray[np.int64]
-    """``(T,)`` int64: the team with role 0."""
+    inputs: InputArrays
+    """The network's inputs for T positions; none where the game is over."""
     values: npt.NDArray[np.float64]
     """``(T, 3)`` float64: the value after the best decision, by team."""
     followed: npt.NDArray[np.bool_]
     """``(T,)`` bool: that was the decision."""
 
     @classmethod
-    def new(cls) -> History:
-        """Allocate memory."""
-        return cls(
-            np.zeros(LONGEST, np.int64),
-            np.zeros((LONGEST, MOST_ROWS), np.int32),
-            np.zeros(LONGEST, np.int64),
-            np.zeros((LONGEST, MAX_TEAMS * len(FEATURES)), np.float32),
-            np.zeros(LONGEST, np.int64),
-            np.zeros((LONGEST, MAX_TEAMS)),
-            np.zeros(LONGEST, np.bool_),
-        )
+    def new(cls, players: int) -> History:
+        """Allocate memory for games of so many players."""
+        values, followed = np.zeros((LONGEST, MAX_TEAMS)), np.zeros(LONGEST, np.bool_)
+        return cls(InputArrays.new(LONGEST, players), values, followed)
 
 
 class Memory(NamedTuple):
@@ -180,19 +159,9 @@ class Memory(NamedTuple):
     hidden: npt.NDArray[np.float32]
     """``(hidden, width - LINEAR)`` float32, scratch: a stage's hidden layer, transposed."""
     target: npt.NDArray[np.float64]
-    """``(3,)`` float64, scratch: the target by team."""
+    """``(3,)`` float64, scratch: the target, or a value, by team."""
     state: States
     """``(1,)`` STATE: the game under way."""
-
-
-@inlined
-def _keep_inputs(s: np.void, memory: Memory, t: Any) -> None:
-    """Keep the network's inputs for ``s``, which it has just evaluated."""
-    inputs, history = memory.selector.net.inputs, memory.history
-    history.lengths[t] = inputs.length[0]
-    history.stages[t] = inputs.stage[0]
-    history.first_team[t] = int64(s["team"][s["player"]])
-    store_inputs(inputs, history.rows[t], history.features[t])
 
 
 class SelfPlay(NamedTuple):
@@ -210,29 +179,25 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     memory = player.memory
     selector, history = memory.selector, memory.history
     net, after = selector.net, selector.after[0]
-    choices = list_choices(s, selector.proposals)
-    best = value_choices(s, selector, choices)
+    plans = selector.candidates.plans
+    candidates = list_candidates(s, selector.candidates)
+    best = value_candidates(s, selector, candidates)
     bits = generator.step(bits)
     chosen = best
     if generator.fraction(generator.mix(bits)) < player.exploration:
         bits = generator.step(bits)
-        chosen = generator.below(generator.mix(bits), choices)
+        chosen = generator.below(generator.mix(bits), candidates)
     t = count % LONGEST  # a longer game is learnt from as if it began later
     history.followed[t] = chosen == best
-    selector.after[0] = s
-    play_plan(after, selector.proposals.choices[best])
     reset_accumulator(net)
-    write_value(after, net, history.values[t])
+    value_after(s, plans[best], net, selector.after, history.values[t])
     if chosen != best:
-        selector.after[0] = s
-        play_plan(after, selector.proposals.choices[chosen])
-        if after["phase"] != OVER:
-            evaluate(after, net)
+        value_after(s, plans[chosen], net, selector.after, memory.target)
     memory.state[0] = after
     if after["phase"] == OVER:
-        history.lengths[t] = 0
+        history.inputs.lengths[t] = 0
     else:
-        _keep_inputs(after, memory, t)
+        keep_inputs(after, net.inputs, history.inputs, t)
     return True, bits
 
 
@@ -286,15 +251,13 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
 def _learn_from_game(memory: Memory, positions: Any, trace: float, rate: np.float32) -> Any:
     """Learn from the game that is over, its last position first; returns the sum of losses."""
     s, history, target = memory.state[0], memory.history, memory.target
-    inputs = memory.selector.net.inputs
-    teams, loss = int64(s["teams"]), 0.0
+    kept, teams, loss = history.inputs, int64(s["teams"]), 0.0
     for team in range(teams):
         target[team] = turns.team_win_share(s, team)
     for t in range(positions - 1, -1, -1):
-        if history.lengths[t] > 0:  # else the game is over there, and the value known
-            restore_inputs(inputs, history.lengths[t], history.rows[t], history.features[t])
-            inputs.stage[0] = history.stages[t]
-            loss += update(memory, history.first_team[t], rate)
+        if kept.lengths[t] > 0:  # else the game is over there, and the value known
+            restore_inputs(kept, t, memory.selector.net.inputs)
+            loss += update(memory, kept.first_team[t], rate)
         decay = trace if history.followed[t] else 0.0
         for team in range(teams):
             target[team] = decay * target[team] + (1.0 - decay) * history.values[t, team]
@@ -326,7 +289,7 @@ def learn(
         memory.state[0] = starts[g]
         positions, _ = _play_game(memory, exploration, streams[g])
         stats[0] += 1
-        stats[2] += positions - int64(memory.history.lengths[positions - 1] == 0)
+        stats[2] += positions - int64(memory.history.inputs.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)
         stats[1] += int64(memory.state[0]["round"])
 
@@ -348,13 +311,13 @@ class TdLearner(SelfPlayLearner[TdConfig]):
 
     def __init__(self, config: TdConfig) -> None:
         super().__init__(config)
-        net = Network.of(config.players, self.weights)
-        listing = all_weights()[config.players].copy()
+        plans, most = WIDTHS.index(config.plans), config.candidates
+        selector = CandidateSelector.of(config.players, self.weights, plans, most)
         self._memory = Memory(
-            CandidateSelector.of(net, WIDTHS.index(config.plans), listing, config.candidates),
+            selector,
             self.grouped("squares"),
-            History.new(),
-            Deltas.new(net.activations),
+            History.new(config.players),
+            Deltas.new(selector.net.activations),
             np.zeros(self.weights.hidden.shape[:0:-1], np.float32),
             np.zeros(MAX_TEAMS),
             np.zeros(1, STATE),

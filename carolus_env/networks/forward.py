@@ -17,10 +17,11 @@ import numpy.typing as npt
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
-from carolus_env.networks.inputs import Inputs, encode, store_inputs, team_role
+from carolus_env.networks.inputs import Inputs, copy_inputs, encode, team_role
 from carolus_env.networks.network import LEAK, LINEAR, SUREST
 from carolus_env.networks.tables import Layout, layout
-from carolus_env.system.arrays import F32, Int, Records, float32, int64
+from carolus_env.planning.plans import play_plan
+from carolus_env.system.arrays import F32, F64, I64, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 MOST_UPDATES: Final = 32
@@ -152,7 +153,7 @@ def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
 def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
     """Note that the sums were computed in full for these inputs."""
     accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
-    store_inputs(inputs, accumulator.rows, accumulator.features)
+    copy_inputs(inputs, accumulator.rows, accumulator.features)
 
 
 @inlined
@@ -313,13 +314,30 @@ def write_value(s: np.void, net: Network, values: Any) -> None:
         values[team] = net.activations.values[team_role(s, team)]
 
 
-@inlined
-def team_value(s: np.void, team: Int, net: Network) -> Any:
-    """Return the team's win probability in ``s``, over or not."""
-    if s["phase"] == OVER:
-        return turns.team_win_share(s, team)
-    evaluate(s, net)
-    return float(net.activations.values[team_role(s, team)])
+@separate
+def value_after(s: np.void, plan: Int, net: Network, after: Records, values: F64) -> None:
+    """Write each team's win probability after a plan, before any dice.
+
+    Args:
+        s: the position.
+        plan: the plan, see `plans.pack`.
+        net: a `Network`; unless the game is over then, it holds the inputs of the position.
+        after: ``(1,)`` STATE, written: the position after the plan.
+        values: ``(3,)`` float64, written.
+    """
+    after[0] = s
+    play_plan(after[0], plan)
+    write_value(after[0], net, values)
+
+
+@separate
+def value_plans(
+    s: np.void, plans: I64, count: Int, net: Network, after: Records, values: F64
+) -> None:
+    """Write each team's win probability after each of the first plans: ``(K, 3)`` float64."""
+    reset_accumulator(net)
+    for k in range(count):
+        value_after(s, plans[k], net, after, values[k])
 
 
 # ------------------------------------------------------------------------------------ for Python

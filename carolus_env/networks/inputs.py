@@ -391,7 +391,7 @@ def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
 
 
 @kernel
-def store_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
+def copy_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
     """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
     for k in range(inputs.length[0]):
         rows[k] = inputs.rows[k]
@@ -399,29 +399,59 @@ def store_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
         features[k] = inputs.features[k]
 
 
-@kernel
-def restore_inputs(inputs: Inputs, length: Int, rows: I16 | I32, features: F32) -> None:
-    """Copy back what `store_inputs` has stored of a position with ``length`` rows."""
-    inputs.length[0] = length
-    for k in range(length):
+# ------------------------------------------------------------------------------------ many
+
+
+class InputArrays(NamedTuple):
+    """The inputs of the network for N positions."""
+
+    lengths: npt.NDArray[np.int64]
+    """``(N,)`` int64: the number of rows; 0: the game is over there, or nothing was kept."""
+    rows: npt.NDArray[np.int16]
+    """``(N, MOST_ROWS)`` int16: the rows."""
+    features: npt.NDArray[np.float32]
+    """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
+    stages: npt.NDArray[np.int64]
+    """``(N,)`` int64: the stage of the game."""
+    first_team: npt.NDArray[np.int64]
+    """``(N,)`` int64: the team with role 0."""
+
+    @classmethod
+    def new(cls, n: int, players: int) -> InputArrays:
+        """Allocate memory for ``n`` positions of games with that number of players."""
+        return cls(
+            np.zeros(n, np.int64),
+            np.full((n, MOST_ROWS), -1, np.int16),
+            np.zeros((n, TEAMS[players] * len(FEATURES)), np.float32),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+        )
+
+
+assert all(layout(players).rows < 2**15 for players in (2, 3, 4)), "rows are kept as int16"
+
+
+@separate
+def keep_inputs(s: np.void, inputs: Inputs, kept: InputArrays, i: Int) -> None:
+    """Copy the inputs for ``s``, which were written last, to position ``i``."""
+    kept.lengths[i], kept.stages[i] = inputs.length[0], inputs.stage[0]
+    kept.first_team[i] = int64(s["team"][s["player"]])
+    copy_inputs(inputs, kept.rows[i], kept.features[i])
+
+
+@separate
+def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
+    """Copy back what `keep_inputs` has kept at position ``i``."""
+    inputs.length[0], inputs.stage[0] = kept.lengths[i], kept.stages[i]
+    rows, features = kept.rows[i], kept.features[i]
+    for k in range(kept.lengths[i]):
         inputs.rows[k] = rows[k]
     for k in range(features.shape[0]):
         inputs.features[k] = features[k]
 
 
-class InputArrays(NamedTuple):
-    """The inputs of the network for several positions, for Python."""
-
-    rows: npt.NDArray[np.int32]
-    """``(N, MOST_ROWS)`` int32, -1 where there is no row."""
-    features: npt.NDArray[np.float32]
-    """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
-    stages: npt.NDArray[np.int64]
-    """``(N,)`` int64: the stage of the game."""
-
-
 def encode_all(states: States) -> InputArrays:
-    """Encode games that are not over, of one number of players, as inputs.
+    """Encode games that are not over, of one number of players; there is no row where it is -1.
 
     Raises:
         ValueError: for games that are over, or of different numbers of players.
@@ -429,19 +459,13 @@ def encode_all(states: States) -> InputArrays:
     players = common_players(as_states(states), "inputs")
     if (states["phase"] == OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
-    scratch = Inputs.new()
-    result = InputArrays(
-        np.full((len(states), MOST_ROWS), -1, np.int32),
-        np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
-        np.zeros(len(states), np.int64),
-    )
-    _encode_all(states, layout(players), scratch, result)
+    result = InputArrays.new(len(states), players)
+    _encode_all(states, layout(players), Inputs.new(), result)
     return result
 
 
 @entry
-def _encode_all(states: Records, layout: Layout, inputs: Inputs, out: Any) -> None:
+def _encode_all(states: Records, layout: Layout, inputs: Inputs, kept: InputArrays) -> None:
     for g in range(states.shape[0]):
         encode(states[g], layout, inputs)
-        out.stages[g] = inputs.stage[0]
-        store_inputs(inputs, out.rows[g], out.features[g])
+        keep_inputs(states[g], inputs, kept, g)

@@ -1,4 +1,7 @@
-"""The plans of a turn, best first: a plan is all placements of the turn and the Emperor's move.
+"""The candidates of a decision: a disc, a crown, or one of a turn's best plans.
+
+A plan is all placements of a turn and the Emperor's move; a disc or a crown is a plan of a single
+action.
 
 Each *set* of placements is listed once, in one order, since every order leads to the same position.
 A plan is one number that holds its actions in 7 bits each (`pack`, `first_of`, `rest_of`).
@@ -16,11 +19,22 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.kernels import turns
-from carolus_env.engine.kernels.legal import emperor_steps
+from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
-from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
+from carolus_env.engine.rules import (
+    CLANS,
+    DESTINATIONS,
+    DISC,
+    DISCS,
+    FIRST_CROWN,
+    FIRST_DISC,
+    FIRST_MOVE,
+    FIRST_PLACE,
+    MAX_TEAMS,
+    MOVE,
+    PLACE,
+)
 from carolus_env.engine.state import STATE, States, single
 from carolus_env.planning.heuristic import (
     FEATURES,
@@ -50,6 +64,8 @@ from carolus_env.system.compiler import entry, inlined, kernel, separate
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
 
+MOST_PLANS: Final = 4096
+"""More plans than a turn has, but for some turns with paladins anywhere."""
 MOST_PLACEMENTS: Final = 4
 _STEP: Final = 7  # bits of an action; it is stored plus 1, so 0 means that no action is left
 _LOW: Final = (1 << _STEP) - 1
@@ -101,9 +117,9 @@ class PlanScratch(NamedTuple):
     levels: npt.NDArray[np.void]
     """``(6,)`` LEVEL: how far the listing is after that many placements."""
     features: npt.NDArray[np.float64]
-    """``(4, F)`` float64: the features of each team, see `evaluation.write_features`."""
+    """``(4, F)`` float64: the features of each team, see `heuristic.write_features`."""
     scores: npt.NDArray[np.float64]
-    """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
+    """``(3,)`` float64: the score of each team, see `heuristic.write_scores`."""
     weighed: npt.NDArray[np.float64]
     """``(3,)`` float64: the clans' part of the scores."""
     kinds: Kinds
@@ -209,7 +225,7 @@ def _following(clan: Int, target: Int, only: Int, targets: Int) -> tuple[Int, In
 def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     """Return the `Listing` of ``s``; nothing is placed yet."""
     regions, level = int64(s["regions"]), scratch.levels[0]
-    stops = min(emperor_steps(s), regions)
+    stops = min(legal.emperor_steps(s), regions)
     context = PlanContext(s, weights, 1 + (stops if width == STOP else regions))
     begin_kinds(context, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
@@ -324,6 +340,70 @@ def list_plans(
             count = _keep_stops(listing, scratch, count, plans, values)
             depth -= 1
     return count
+
+
+# ------------------------------------------------------------------------------------ candidates
+
+
+class CandidateList(NamedTuple):
+    """The candidates of a decision: how they are listed, the list, and scratch."""
+
+    width: int
+    """Allowed destinations of paladins: an index into `WIDTHS`."""
+    weights: npt.NDArray[np.float64]
+    """``(F,)`` float64: of the evaluation that picks and orders a turn's plans."""
+    most: int
+    """Maximum number of a turn's plans that are kept."""
+    scratch: PlanScratch
+    """Scratch to list plans."""
+    plans: npt.NDArray[np.int64]
+    """``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more."""
+    scores: npt.NDArray[np.float64]
+    """``(K,)`` float64: the evaluation's scores of a turn's plans."""
+
+    @classmethod
+    def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateList:
+        """Return a list with scratch of its own; the arguments are the attributes."""
+        length = max(most, DISCS)
+        plans, scores = np.zeros(length, np.int64), np.zeros(length)
+        return cls(width, weights, most, PlanScratch.new(), plans, scores)
+
+
+@kernel
+def in_turn(s: np.void) -> bool:
+    """Return whether the player to move is in its action turn."""
+    return s["phase"] == PLACE or s["phase"] == MOVE
+
+
+@kernel
+def list_actions(s: np.void, plans: I64) -> Int:
+    """Write the legal discs or crowns of ``s`` as plans of one action; returns how many."""
+    is_disc = s["phase"] == DISC
+    bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
+    first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
+    for k in range(DISCS):  # as many as there are clans
+        if bits >> k & 1:
+            plans[count] = first + k + 1
+            count += 1
+    return count
+
+
+@separate
+def list_candidates(s: np.void, candidates: CandidateList) -> Int:
+    """Write the candidates in ``s``: a turn's plans, or the legal actions; returns how many.
+
+    ``candidates.scratch.total`` holds how many there were, those left out too.
+    """
+    if in_turn(s):
+        plans, scores = candidates.plans[: candidates.most], candidates.scores
+        scratch = candidates.scratch
+        return list_plans(s, candidates.width, candidates.weights, scratch, plans, scores)
+    count = list_actions(s, candidates.plans)
+    candidates.scratch.total[0] = count
+    return count
+
+
+# ------------------------------------------------------------------------------------ for Python
 
 
 def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent, Opinion
+from carolus_env.bots.agent import Agent, Opinion, Remembered
 from carolus_env.bots.options import BotOptions
-from carolus_env.bots.remembered import Remembered
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
     CHANCES,

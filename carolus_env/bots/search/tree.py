@@ -45,14 +45,22 @@ from carolus_env.bots.search.forest import (
     Forest,
     Settings,
 )
+from carolus_env.bots.value import best_of
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.loop import play_at_random
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
-from carolus_env.networks.forward import Network, reset_accumulator, write_value
-from carolus_env.planning.choices import in_turn, list_actions
+from carolus_env.networks.forward import Network, value_plans
 from carolus_env.planning.heuristic import write_chances, write_scores
-from carolus_env.planning.plans import PlanScratch, first_of, list_plans, play, play_plan
+from carolus_env.planning.plans import (
+    PlanScratch,
+    first_of,
+    in_turn,
+    list_actions,
+    list_plans,
+    play,
+    play_plan,
+)
 from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
@@ -94,7 +102,7 @@ def _log_odds(chance: float) -> float:
 
 
 @separate
-def list_choices(s: np.void, settings: Settings, weights: F64, tree: Forest) -> None:
+def list_edges(s: np.void, settings: Settings, weights: F64, tree: Forest) -> None:
     """List the choices in ``s``: the best plans of a turn, best first, or the legal actions."""
     if not in_turn(s):
         tree.listed[0] = list_actions(s, tree.plans)
@@ -108,30 +116,16 @@ def list_choices(s: np.void, settings: Settings, weights: F64, tree: Forest) -> 
 
 
 @separate
-def value_choices(s: np.void, net: Network, tree: Forest) -> None:
-    """Write the tree's ``outcomes``: each team's win probability after each listed choice of ``s``.
-
-    ``net`` is a `Network`; it values the positions before any dice.
-    """
-    reset_accumulator(net)
-    for k in range(tree.listed[0]):
-        tree.after[0] = s
-        play_plan(tree.after[0], tree.plans[k])
-        write_value(tree.after[0], net, tree.outcomes[k])
-
-
-@separate
 def take_outcomes(s: np.void, tree: Forest) -> Int:
-    """Write the choices' log odds and the value of ``s``, that of the best choice.
+    """Write the candidates' log odds and the value of ``s``, that of the best candidate.
 
     Returns:
-        The index of the best choice by the tree's ``outcomes``.
+        The index of the best candidate by the tree's ``outcomes``.
     """
-    team, chosen = int64(s["team"][s["player"]]), 0
-    for k in range(tree.listed[0]):
+    team, count = int64(s["team"][s["player"]]), tree.listed[0]
+    chosen = best_of(tree.outcomes, s, count)
+    for k in range(count):
         tree.values[k] = _log_odds(tree.outcomes[k, team])
-        if tree.outcomes[k, team] > tree.outcomes[chosen, team]:
-            chosen = k
     for other in range(int64(s["teams"])):
         tree.chances[other] = tree.outcomes[chosen, other]
     return chosen
@@ -149,7 +143,7 @@ def value_leaf(
     s = tree.leaf[0]
     if settings.leaf == CHOICES:
         if net is not None:
-            value_choices(s, net, tree)
+            value_plans(s, tree.plans, tree.listed[0], net, tree.after, tree.outcomes)
         take_outcomes(s, tree)
         return
     tree.after[0] = s
@@ -250,7 +244,7 @@ def _crown(s: np.void, settings: Settings, weights: F64, tree: Forest, net: Netw
     if net is None or settings.crowns == BY_PLANNER:
         return best_crown(s, weights, tree.scratch)
     tree.listed[0] = list_actions(s, tree.plans)
-    value_choices(s, net, tree)
+    value_plans(s, tree.plans, tree.listed[0], net, tree.after, tree.outcomes)
     return first_of(tree.plans[take_outcomes(s, tree)])
 
 
@@ -296,7 +290,7 @@ def go_down(
         node = child_at(nodes, edges, edge, key_of(leaf, settings.chance))
     path[0] = depth
     if leaf["phase"] != OVER:
-        list_choices(leaf, settings, weights, tree)
+        list_edges(leaf, settings, weights, tree)
     return bits
 
 
@@ -349,4 +343,4 @@ def begin(s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits
     tree.used[0], tree.used[1], tree.path[0] = 0, 0, 0
     tree.leaf[0] = s
     tree.leaf[0]["generator"] = generator.mix(bits)  # not the game's: its dice must stay hidden
-    list_choices(tree.leaf[0], settings, weights, tree)
+    list_edges(tree.leaf[0], settings, weights, tree)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from carolus_env.bots.models import find
-from carolus_env.bots.value.ahead import values_ahead
+from carolus_env.bots.value import values_ahead
 from carolus_env.engine.rules import TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks.forward import Weights

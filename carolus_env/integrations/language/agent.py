@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
+from carolus_env.bots.agent import Remembered
 from carolus_env.bots.options import BotOptions, parse
-from carolus_env.bots.remembered import Remembered
 from carolus_env.engine.rules import PHASE_NAMES
 from carolus_env.engine.state import States, single
 from carolus_env.integrations.language.chat import Chat, ChatError

@@ -1,1 +1,0 @@
-"""Bots that evaluate the position after a turn by a network."""
