@@ -11,7 +11,6 @@ plays some games against itself, and its processor time is divided by its decisi
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -23,8 +22,7 @@ import numpy as np
 from benchmarks.machine import line
 from benchmarks.results import Row, load, markdown, measuring_parser, save
 from carolus_env import bots, evaluation
-from carolus_env.bots import lockstep
-from carolus_env.bots.models import FOLDER
+from carolus_env.bots import lockstep, models
 from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import Rules
@@ -91,7 +89,7 @@ def digest(players: int, specs: Sequence[str]) -> str:
     """Return a digest of the shipped weights and the default options that agents play by."""
     names = {spec.partition(":")[0] for spec in specs}
     kinds = {MODELS[bot] for bot in names if bot in MODELS}
-    hashes = [json.loads((FOLDER / f"{k}_{players}p.json").read_text())["sha256"] for k in kinds]
+    hashes = [models.find(kind, f"{players}p").digest() for kind in kinds]
     defaults = "".join(repr(OPTIONS[bot]()) for bot in sorted(names))
     hashes.append(hashlib.sha256(defaults.encode()).hexdigest())
     return "-".join(result[:12] for result in sorted(hashes))

@@ -6,7 +6,6 @@ from benchmarks/results.json.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -37,6 +36,7 @@ from carolus_env.evaluation.columns import columns_table
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import engine_protocol
 from carolus_env.integrations.language.agent import LanguageOptions
+from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import tables_text
 from carolus_env.planning import heuristic
 from carolus_env.records import arrays, make_record
@@ -246,11 +246,11 @@ def position_line() -> str:
 
 
 def shipped_table() -> str:
-    """Return the provenance of the shipped models, from their JSON."""
+    """Return the provenance of the shipped models, from their files."""
     head = ["model", "games", "CPU-minutes of learning", "wall time", "command", "its commit"]
     lines = []
-    for path in sorted(FOLDER.glob("*.json")):
-        about = json.loads(path.read_text())["about"]
+    for path in sorted(FOLDER.glob("*.safetensors")):
+        about = NetworkModel.load(path).about
         time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
         cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", time]
         how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"

@@ -295,12 +295,12 @@ NUMBER = r"option {} must be a (whole )?number from {}, got {}"
         ("ppo:MODEL,temperature=hot", NUMBER.format("temperature", "0 to 100", "'hot'")),
         ("ppo:MODEL,candidates=3", NUMBER.format("candidates", "5 to 4,096", "3")),
         ("ppo:MODEL,temperature=-1", NUMBER.format("temperature", "0 to 100", "-1.0")),
-        ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
-        ("ppo:5p", r"^5p\.json: cannot be read"),
+        ("ppo:nowhere/p", r"^nowhere/p\.safetensors: cannot be read: No such file"),
+        ("ppo:5p", r"^5p\.safetensors: cannot be read"),
         ("search:2p,sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
         ("search:2p,depth=3", "has no option 'depth=3'"),
         ("sb3", "needs the path of a model"),
-        ("sb3:nowhere", r"^nowhere\.json: cannot be read"),
+        ("sb3:nowhere", r"^nowhere\.safetensors: cannot be read"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_agent_and_the_right_ones(tmp_path, spec, reason):

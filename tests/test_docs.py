@@ -83,9 +83,8 @@ def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
         pytest.importorskip("pygame")
     if page == "tutorial":  # in place of the run that the page makes
         (tmp_path / "runs" / "first").mkdir(parents=True)
-        for suffix in ("json", "safetensors"):
-            model = ROOT / "carolus_env" / "networks" / "models" / f"value_2p.{suffix}"
-            shutil.copy(model, tmp_path / "runs" / "first" / f"best.{suffix}")
+        model = ROOT / "carolus_env" / "networks" / "models" / "value_2p.safetensors"
+        shutil.copy(model, tmp_path / "runs" / "first" / "best.safetensors")
     names = {}
     for snippet in snippets(page):
         missing = [name for name in MISSING.get(page, ()) if find_spec(name) is None]
@@ -160,7 +159,7 @@ def test_the_pages_for_training_have_snippets_that_train(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     assert run(snippets("training")[0], tmp_path)["run"].done == 8192
-    assert (tmp_path / "runs" / "mine" / "best.json").exists()
+    assert (tmp_path / "runs" / "mine" / "best.safetensors").exists()
     (tmp_path / "climb.py").write_text(*snippets("add_a_learner"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))

@@ -29,13 +29,15 @@ from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.evaluation import ladder, placing
 from carolus_env.evaluation.placing import evaluate
 from carolus_env.evaluation.suite import data
-from carolus_env.learners import LEARNERS, read_config
+from carolus_env.learners import LEARNERS, checkpoint, read_config
 from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoRun
 from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.run import LEARNING
+from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.td import TdConfig, TdRun
-from carolus_env.system import threads
+from carolus_env.system import files, tensors, threads
+from carolus_env.system.log import Log
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
@@ -91,6 +93,11 @@ def read(folder, name):
     return json.loads((folder / f"{name}.json").read_text())
 
 
+def read_model(folder, name):
+    """Return the weights and the description of a run's model."""
+    return tensors.from_bytes((folder / f"{name}.safetensors").read_bytes())
+
+
 POINTS = {
     "ppo": {"evaluation": [256, 512], "training": [128, 256, 384, 512]},
     "value": {"evaluation": [32, 50], "training": [16, 24, 32, 40, 50]},
@@ -123,11 +130,11 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
     unit = LEARNERS[learner].config_type().unit
     assert {path.name for path in folder.iterdir()} == {
         *("config.json", "curve.json", "curve.png", "result.json", "resume", "tensorboard"),
-        *("best.json", "best.safetensors", "final.json", "final.safetensors"),
+        *("best.safetensors", "final.safetensors"),
     }
     config = read(folder, "config")["config"]
     assert (config["learner"], config["players"]) == (learner, players)
-    curve, final = read(folder, "curve"), read(folder, "final")
+    curve, (_, final) = read(folder, "curve"), read_model(folder, "final")
     assert {kind: [point[unit] for point in curve[kind]] for kind in curve} == POINTS[learner]
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert (final["players"], final["about"][unit]) == (players, POINTS[learner]["training"][-1])
@@ -376,8 +383,9 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
 
 def check_same(folder, other):
     """Check that two runs learnt and measured the same."""
-    for name in ("final.safetensors", "best.safetensors"):
-        assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+    for name in ("final", "best"):
+        digests = {read_model(run, name)[1]["sha256"] for run in (folder, other)}
+        assert len(digests) == 1, name
     results = [read(run, "result") for run in (folder, other)]
     curves = [read(run, "curve") for run in (folder, other)]
     for point in (point for curve in curves for points in curve.values() for point in points):
@@ -424,16 +432,16 @@ def test_an_evaluation_ends_soon_after_ctrl_c_and_is_made_up_for(
 @every_learner
 def test_a_resumed_run_may_be_longer(run_of, learner):
     folder, (option, amount) = run_of(learner), LENGTH[learner]
-    unit, before = LEARNERS[learner].config_type().unit, (folder / "final.safetensors").read_bytes()
+    unit, before = LEARNERS[learner].config_type().unit, read_model(folder, "final")[1]["sha256"]
     if learner == "sb3":  # from the last whole checkpoint
         complete = (folder / "resume/model_256_steps.zip").read_bytes()
         for steps, end in ((998, complete.index(b"system_info.txt")), (999, 7)):  # killed there
             (folder / f"resume/model_{steps}_steps.zip").write_bytes(complete[:end])
     was = read(folder, "config")
     assert train.main([f"--resume={folder}", f"--{option}", str(amount)]) == 0
-    assert (folder / "final.safetensors").read_bytes() != before
+    assert read_model(folder, "final")[1]["sha256"] != before
     ends = {amount, 1024, 1152} if learner == "sb3" else {amount}  # there, rollouts are full
-    assert read(folder, "final")["about"][unit] in ends
+    assert read_model(folder, "final")[1]["about"][unit] in ends
     curve = read(folder, "curve")["evaluation"]
     points, seconds = ([point[key] for point in curve] for key in (unit, "seconds"))
     assert points[: len(POINTS[learner]["evaluation"])] == POINTS[learner]["evaluation"]
@@ -448,7 +456,8 @@ def test_a_resumed_run_may_be_longer(run_of, learner):
 def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(runs, tmp_path):
     assert train.main(words("sb3", tmp_path)) == 0
     folder, final = runs("sb3")[0], tmp_path / "r" / "final.safetensors"
-    assert final.read_bytes() == (folder / "final.safetensors").read_bytes()
+    digests = {read_model(run, "final")[1]["sha256"] for run in (folder, final.parent)}
+    assert len(digests) == 1
     from sb3_contrib import MaskablePPO
 
     from carolus_env.envs.sb3 import CarolusTurnsVecEnv
@@ -476,7 +485,7 @@ def config_with(folder, **options):
     [
         (shutil.rmtree, "no run to resume: there is no such folder"),
         (lambda folder: shutil.rmtree(folder / "resume"), "no readable checkpoint"),
-        (lambda folder: os.truncate(folder / "resume/arrays.npz", 1000), "no readable checkpoint"),
+        (lambda folder: os.truncate(folder / checkpoint.FILE, 1000), "no readable checkpoint"),
         (
             lambda folder: (folder / "config.json").write_text('{"config": {"hats": 3}}'),
             "no run to resume",
@@ -501,26 +510,92 @@ def test_an_option_of_another_learner_is_refused_by_its_name(capsys):
     assert "--minutes is an option of --learner value" in capsys.readouterr().err
 
 
-def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(tmp_path, monkeypatch, capsys):
-    folder, save_arrays, last = tmp_path / "r", np.savez, []
+def test_a_full_disk_costs_files_but_no_training(tmp_path, monkeypatch, capsys):
+    """At the first evaluation nothing can be written; from then on all can."""
+    folder, undisturbed = tmp_path / "r", tmp_path / "undisturbed"
+    assert train.main([*words("ppo", tmp_path), "--name", "undisturbed"]) == 0
+    write, append, failed, done = files.replacing, Log.append, [], []
 
-    def full_once(*given, **arrays):
-        written = (folder / "resume" / "numbers.json").exists()
-        last.append(read(folder / "resume", "numbers")["done"] if written else None)
-        if len(last) == 2:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        save_arrays(*given, **arrays)
+    def full(path):
+        if 256 in done and len(failed) < 4:
+            failed.append(Path(path).relative_to(folder).parts[0])
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(np, "savez", full_once)
+    def replacing(path):
+        full(path)
+        return write(path)
+
+    def appended(log, block):
+        full(log.path)
+        append(log, block)
+
+    def show(self, progress):
+        done.append(progress.done)
+
+    monkeypatch.setattr(files, "replacing", replacing)
+    monkeypatch.setattr(Log, "append", appended)
+    monkeypatch.setattr(train._Display, "show", show)
     assert train.main(words("ppo", tmp_path)) == 0
+    assert {"best.safetensors", "curve.json", "tensorboard", "resume"} == set(failed)
     error = capsys.readouterr().err
-    assert "no checkpoint written ([Errno 28] No space left on device); training continues" in error
-    assert last == [None, 0, 0, 512], "written at 0, not at 256, at 512, with its evaluation"
-    assert not (folder / "resume.part").exists()
-    (folder / "resume").rename(folder / "resume.old")  # interrupted between its two renames
+    for name in failed:
+        line = f"train: not written: [Errno 28] No space left on device: '{folder / name}"
+        assert any(line in said and "continues" in said for said in error.splitlines())
+    assert read_model(folder, "final")[1]["sha256"] == read_model(undisturbed, "final")[1]["sha256"]
+    monkeypatch.undo()
     run = PpoRun(train.read_job(["--resume", str(folder)]).config, folder)
     run.resume()
     assert run.done == 512
+
+
+@pytest.mark.parametrize("file", ["final.safetensors", "best.safetensors", "result.json"])
+def test_a_full_disk_at_the_end_is_an_error_and_resuming_ends_the_run(
+    run_of, monkeypatch, capsys, file
+):
+    folder, write = run_of("value"), files.replacing
+    (folder / "best.safetensors").unlink()
+
+    def replacing(path):
+        if Path(path).name == file:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return write(path)
+
+    monkeypatch.setattr(files, "replacing", replacing)
+    assert train.main(["--resume", str(folder)]) == 1
+    assert (
+        f"train: [Errno 28] No space left on device: '{folder / file}'" in capsys.readouterr().err
+    )
+    monkeypatch.undo()
+    assert train.main(["--resume", str(folder)]) == 0
+    assert read_model(folder, "best")
+
+
+@every_learner
+def test_a_run_killed_before_its_first_checkpoint_is_resumed_from_the_start(tmp_path, learner):
+    """Nothing but its config, its lock and perhaps a part of TensorBoard's file is left."""
+    job = train.read_job(words(learner, tmp_path))
+    (tmp_path / "r" / ".lock").write_text("1")
+    assert train.read_job(words(learner, tmp_path)).folder == job.folder, "not even a config"
+    job.write()
+    with pytest.raises(ValueError, match=r"exists already: choose another --name, or --resume .*r"):
+        train.read_job(words(learner, tmp_path))
+    (tmp_path / "r" / "resume").mkdir()
+    again = train.read_job(["--resume", str(tmp_path / "r")])
+    run = LEARNERS[learner].start(again.config, again.folder)
+    run.resume()
+    if learner == "value":  # the others need longer
+        assert run.train() and run.done == POINTS["value"]["training"][-1]
+
+
+def test_a_run_that_is_killed_after_its_last_checkpoint_measures_each_point_once(run_of):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder = run_of("value")
+    Scalars(folder / "tensorboard", 50).write({"train/loss": 1.0}, 70)  # lost by a kill
+    assert train.main([f"--resume={folder}", "--games", "90"]) == 0
+    log = EventAccumulator(str(folder / "tensorboard")).Reload()
+    steps = [event.step for event in log.Scalars("train/loss")]
+    assert steps == sorted(set(steps)) and 70 not in steps and steps[0] < 50 < steps[-1]
 
 
 def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
@@ -546,7 +621,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ("ppo value", "--flat 1", r"flat must lie in \[0, 1\), got 1\.0"),
         ("ppo value", "--trace 1.5", r"trace must lie in \[0, 1\], got 1\.5"),
         ("ppo value", "--seed -1", "seed must be from 0 to 2\\*\\*64 - 1, got -1"),
-        ("ppo value", "--start nowhere", "nowhere.json: cannot be read"),
+        ("ppo value", "--start nowhere", "nowhere.safetensors: cannot be read"),
         ("value", "--minutes -1", r"minutes must be more than 0, got -1\.0"),
         ("value", "--first-square 0", "first_square must lie in"),
         ("ppo", "--games 1", "games must be at least one for each of 2 workers, got 1"),
@@ -758,7 +833,7 @@ def wait_for_checkpoint(process, learner, folder):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.002)
         with contextlib.suppress(OSError, ValueError):
-            if read(folder / "resume", "numbers")["done"] >= KILLED_AT[learner]:
+            if checkpoint.read(folder)[0]["done"] >= KILLED_AT[learner]:
                 return
     pytest.fail(f"it ended too early: {process.communicate()[1]}")
 
@@ -773,6 +848,6 @@ def test_a_killed_run_continues_bit_by_bit(learner, tmp_path):
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert not (folder / "final.json").exists()
+    assert not (folder / "final.safetensors").exists()
     assert begun("--resume", folder).wait() == 0
     check_same(folder, tmp_path / "undisturbed")

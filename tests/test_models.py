@@ -1,15 +1,13 @@
 """Models: what is read back plays the same; what is none, or does not fit, is refused by name."""
 
-import hashlib
-import json
 import pickle
 import re
+import threading
 import zipfile
 
 import numpy as np
 import pytest
 from networks import random_model
-from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
@@ -18,6 +16,7 @@ from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.integrations import sb3_agent
 from carolus_env.networks import files
+from carolus_env.system import tensors
 
 
 def small(players=2, seed=0, policy=True) -> NetworkModel:
@@ -35,27 +34,24 @@ KEYS = ("about", "format", "hidden", "players", "policy", "sha256", "version", "
 MISSING = object()
 
 
-def rewrite(path, **changes):
-    about = json.loads(path.with_suffix(".json").read_text())
-    assert sorted(about) == list(KEYS)
+def rewrite(path, arrays=None, **changes):
+    """Write other arrays and another description into a model's file, as a forger would."""
+    path = path.with_suffix(".safetensors")
+    weights, about = tensors.from_bytes(path.read_bytes())
     about = {key: value for key, value in (about | changes).items() if value is not MISSING}
-    path.with_suffix(".json").write_text(json.dumps(about))
-
-
-def forge(path, data):
-    """Put other bytes in the place of the weights, with their digest, as a forger would."""
-    path.with_suffix(".safetensors").write_bytes(data)
-    rewrite(path, sha256=hashlib.sha256(data).hexdigest())
+    path.write_bytes(tensors.to_bytes(arrays or weights, about))
 
 
 def test_what_was_saved_is_read_back(saved):
-    for name in (saved, saved.with_suffix(".json"), str(saved.with_suffix(".safetensors"))):
+    for name in (saved, str(saved), saved.with_suffix(".safetensors")):
         again = NetworkModel.load(name)
         assert (again.size, dict(again.about)) == (small().size, {"seed": 0})
         assert again.weights.keys() == small().weights.keys()
         for key, value in small().weights.items():
             np.testing.assert_array_equal(again.weights[key], value)
-    assert sorted(p.name for p in saved.parent.iterdir()) == ["p.json", "p.safetensors"]
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["p.safetensors"]
+    about = tensors.from_bytes(saved.with_suffix(".safetensors").read_bytes())[1]
+    assert sorted(about) == list(KEYS)
     small().save(saved.with_name("v1.5"))
     assert NetworkModel.load(saved.with_name("v1.5")).size == small().size
     assert isinstance(bots.make(f"value:{saved}"), ValueBot), "a policy head is left aside"
@@ -80,8 +76,8 @@ def test_what_was_saved_is_read_back(saved):
         ({"hidden": 8.0}, "hidden must be a whole number, got 8.0"),
         ({"about": []}, r"about must be an object, got \[\]"),
         ({"sha256": None}, "sha256 must be a string, got None"),
-        ({"sha256": "0" * 64}, "sha256 must be '0000.*, got [0-9a-f]{64}"),
-        *(({key: MISSING}, rf"p\.json: {key} is missing") for key in KEYS),
+        ({"sha256": "0" * 64}, "sha256 must be '[0-9a-f]{64}', got '0000"),
+        *(({key: MISSING}, rf"p\.safetensors: {key} is missing") for key in KEYS),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
@@ -92,14 +88,37 @@ def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
 
 
 @pytest.mark.parametrize(
-    "junk",
-    [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b"1" * 5000, b" " * (2**20 + 1)],
-    ids=["empty", "cut short", "bytes", "deep", "list", "null", "number", "long"],
+    ("metadata", "text"),
+    [
+        (None, "metadata.about is missing"),
+        ({"other": "{}"}, "metadata.about is missing"),
+        *(({"about": junk}, "not JSON") for junk in ("", "{", "[" * 100_000, "1" * 5000)),
+        *(({"about": junk}, "must be an object") for junk in ("[]", "null", "1")),
+    ],
 )
-def test_a_json_that_is_none_is_refused(saved, junk):
-    saved.with_suffix(".json").write_bytes(junk)
-    with pytest.raises(ModelError, match=r"p\.json: not a model: "):
+def test_a_description_that_is_none_is_refused(saved, metadata, text):
+    weights = {name: np.array(array) for name, array in small().weights.items()}
+    saved.with_suffix(".safetensors").write_bytes(tensor_bytes(weights, metadata))
+    with pytest.raises(ModelError, match=rf"p\.safetensors: not a model: .*{text}"):
         NetworkModel.load(saved)
+
+
+def test_a_reader_beside_a_writer_always_gets_a_whole_model(saved):
+    models_of = [small(seed=seed) for seed in range(2)]
+    stop, digests = threading.Event(), {model.digest() for model in models_of}
+
+    def write():
+        while not stop.is_set():
+            for model in models_of:
+                model.save(saved)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert {NetworkModel.load(saved).digest() for _ in range(200)} <= digests
+    finally:
+        stop.set()
+        writer.join()
 
 
 class Bomb:
@@ -131,28 +150,28 @@ def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
         "longer": intact + b"more",
     }[kind]
     saved.with_suffix(".safetensors").write_bytes(data)
-    with pytest.raises(ModelError, match=r"p\.safetensors: not the weights that its JSON"):
-        NetworkModel.load(saved)
-    forge(saved, data)
-    with pytest.raises(ModelError, match=r"p\.safetensors: not a safetensors file"):
+    with pytest.raises(ModelError, match=r"p\.safetensors: not a model: not a safetensors file"):
         NetworkModel.load(saved)
     assert not trap.exists()
 
 
 def test_weights_other_than_the_networks_are_listed(saved):
-    tensors = read_tensors(saved.with_suffix(".safetensors").read_bytes())
-    tensors["bias"] = tensors["bias"].astype(np.float64)
-    tensors["out_bias"] = np.full_like(tensors["out_bias"], np.nan)
-    tensors["hidden"] = tensors["hidden"].T.copy()
-    tensors["extra"] = tensors.pop("sharpness")
-    forge(saved, tensor_bytes(tensors))
+    wrong = dict(small().weights)
+    rewrite(saved, {**wrong, "bias": wrong["bias"] + 1})
+    with pytest.raises(ModelError, match=r"p\.safetensors: sha256 must be '[0-9a-f]{64}', got"):
+        NetworkModel.load(saved)
+    wrong["bias"] = wrong["bias"].astype(np.float64)
+    wrong["out_bias"] = np.full_like(wrong["out_bias"], np.nan)
+    wrong["hidden"] = wrong["hidden"].T.copy()
+    wrong["extra"] = wrong.pop("sharpness")
+    rewrite(saved, wrong)
     with pytest.raises(ModelError) as caught:
         NetworkModel.load(saved)
-    wrong = "bias must be float32 (16,), got float64 (16,)", "hidden must be float32 ("
-    for text in (*wrong, "sharpness is missing", "'extra' is unknown", "out_bias holds NaN"):
+    texts = "bias must be float32 (16,), got float64 (16,)", "hidden must be float32 ("
+    for text in (*texts, "sharpness is missing", "'extra' is unknown", "out_bias holds NaN"):
         assert text in str(caught.value)
     with pytest.raises(ModelError, match="out_bias holds NaN or infinity"):
-        NetworkModel(small().size, {**small().weights, "out_bias": tensors["out_bias"]})
+        NetworkModel(small().size, {**small().weights, "out_bias": wrong["out_bias"]})
     with pytest.raises(ModelError, match=f"and {len(small().size.shapes()) - 6} more"):
         NetworkModel(small().size, {})
 
@@ -164,14 +183,13 @@ def test_a_file_that_is_too_long_or_missing_or_a_folder_is_refused(saved, monkey
             NetworkModel.load(saved)
         with pytest.raises(ModelError, match="allowed are 100"):
             small().save(saved)
-    for suffix in (".safetensors", ".json"):  # which is read first
-        path = saved.with_suffix(suffix)
-        path.unlink()
-        with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: No such file"):
-            NetworkModel.load(saved)
-        path.mkdir()
-        with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: not a regular file"):
-            NetworkModel.load(saved)
+    path = saved.with_suffix(".safetensors")
+    path.unlink()
+    with pytest.raises(ModelError, match=r"p\.safetensors: cannot be read: No such file"):
+        NetworkModel.load(saved)
+    path.mkdir()
+    with pytest.raises(ModelError, match=r"p\.safetensors: cannot be read: not a regular file"):
+        NetworkModel.load(saved)
 
 
 def test_a_policy_needs_a_policy_head(tmp_path):
@@ -198,9 +216,9 @@ def test_a_model_of_the_package_is_for_its_number_of_players_and_named_if_missin
         size = models.find(kind, name).size
         assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
     monkeypatch.setattr(models, "FOLDER", tmp_path)
-    with pytest.raises(ModelError, match=rf"{kind}_2p\.json: cannot be read: No such file"):
+    with pytest.raises(ModelError, match=rf"{kind}_2p\.safetensors: cannot be read: No such file"):
         bots.make(f"{bot}:2p")
-    with pytest.raises(ModelError, match=rf"{kind}_3p\.json: cannot be read"):
+    with pytest.raises(ModelError, match=rf"{kind}_3p\.safetensors: cannot be read"):
         bots.make(bot).act(ce.new_games(ce.Rules(3), 4, seed=1), ce.new_streams(0, 4))
 
 
@@ -236,8 +254,8 @@ def test_a_model_of_sb3_plays_in_the_arena_and_as_an_opponent(tmp_path, players,
     ],
 )
 def test_a_file_that_is_no_model_of_sb3_is_refused(tmp_path, change, text):
-    path = tmp_path / "mine.json"
+    path = tmp_path / "mine.safetensors"
     sb3_model().save(path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    rewrite(path, **change)
     with pytest.raises(ModelError, match=text):
         bots.make(f"sb3:{path}")

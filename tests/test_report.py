@@ -250,7 +250,7 @@ def test_without_ratings_the_page_is_complete_but_for_their_plot(tmp_path):
 @pytest.mark.parametrize(
     ("summary", "said"),
     [
-        (None, "format must be 'carolus-tournament-summary', got None"),
+        (None, "it must be an object, got None"),
         ({**three(), "format": "carolus-record"}, "got 'carolus-record'"),
         ({**three(), "version": 2}, "version must be 1, got 2"),
     ],

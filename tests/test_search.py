@@ -328,7 +328,7 @@ def test_a_spec_names_a_network_and_options_and_the_clock_has_defaults_of_its_ow
     random_model(2).save(tmp_path / "v")
     states = middle_games(Rules(2))[::20][:4].copy()
     result = search(sims=9).consider(states, new_streams(1, 4))
-    for suffix in ("", ".json", ".safetensors"):
+    for suffix in ("", ".safetensors"):
         bot = bots.make(f"search:{tmp_path}/v{suffix},sims=9")
         assert bot.options.sims == 9
         assert same(bot.consider(states, new_streams(1, 4)), result)

@@ -17,6 +17,7 @@ from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.evaluation.suite import data
 from carolus_env.learners import read_config
+from carolus_env.networks.network import NetworkModel
 
 HALF = data.Suite.half
 
@@ -52,12 +53,11 @@ def test_rungs_recipes_and_the_commands_of_models_can_be_made():
         config.check()
         for spec in filter(None, (getattr(config, "opponent", None),)):
             bots.make(spec)
-    for about in sorted(FOLDER.glob("*.json")):
-        words = shlex.split(json.loads(about.read_text())["about"]["command"])
+    for file in sorted(FOLDER.glob("*.safetensors")):
+        words = shlex.split(NetworkModel.load(file).about["command"])
         assert words[:3] == ["python", "train.py", "--config"]
         assert ROOT / words[3] in recipes
-        assert (FOLDER / f"{about.stem}.safetensors").is_file()
-        assert bots.make(about.stem.replace("_", ":")).name == about.stem.replace("_", ":")
+        assert bots.make(file.stem.replace("_", ":")).name == file.stem.replace("_", ":")
 
 
 @pytest.mark.parametrize("agent", ["random", "value:3p"])

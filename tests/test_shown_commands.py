@@ -428,8 +428,7 @@ def files(tmp_path_factory):
     runs = {"first": "value_2p", "three": "value_3p", "four": "ppo_4p", "p2": "ppo_2p"}
     for run, model in {**runs, "mine": "ppo_2p"}.items():
         (folder / "runs" / run).mkdir(parents=True)
-        for suffix in ("json", "safetensors"):
-            shutil.copy(models / f"{model}.{suffix}", folder / "runs" / run / f"best.{suffix}")
+        shutil.copy(models / f"{model}.safetensors", folder / "runs" / run / "best.safetensors")
     rules = ce.Rules(players=2)
     _, actions = evaluation.play_and_record([[0, 0]], (ce.make("random"),), rules, seed=3)
     record = evaluation.game_record(rules, seed=3, deal=0, actions=actions[0])

@@ -53,6 +53,7 @@ from carolus_env.system.cancellation import Stopped
 from carolus_env.system.files import locked, write_json
 
 PROGRAM: Final = "python train.py"
+CONFIG: Final = "config.json"
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
 
 
@@ -133,7 +134,7 @@ class Job:
     def write(self) -> None:
         """Write ``config.json``."""
         options = {"config": self.config.to_dict(), "command": self.command}
-        write_json(self.folder / "config.json", {**self.made_with, **options})
+        write_json(self.folder / CONFIG, {**self.made_with, **options})
 
 
 def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
@@ -154,7 +155,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         return 0
     except KeyboardInterrupt:
         print("train: interrupted")
-        if job is not None and (job.folder / "resume").exists():
+        if job is not None and (job.folder / CONFIG).exists():
             print(f"continue from the last checkpoint: {resume_command(job, program)}")
         return 130
     except ModuleNotFoundError as error:
@@ -256,8 +257,9 @@ def _new_folder(config: RunConfig) -> Path:
     parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
     name = config.name or "-".join(parts)
     folder = Path(config.runs) / name
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{folder} exists already: choose another --name, or --resume {folder}")
+    if folder.exists() and any(path.name != ".lock" for path in folder.iterdir()):
+        resume = f", or --resume {folder}" if (folder / CONFIG).exists() else ""
+        raise ValueError(f"{folder} exists already: choose another --name{resume}")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -266,7 +268,7 @@ def _resumed(folder: Path, rest: Sequence[str], command: str, name: str) -> Job:
     """Return the run in a folder; other words of the command line may change only its length."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
-    path = folder / "config.json"
+    path = folder / CONFIG
     try:
         first = json.loads(path.read_text())
         config = config_of(first.pop("config"))

@@ -23,7 +23,16 @@ from carolus_env.evaluation.columns import COLUMNS, PLANNED, Column, Results
 from carolus_env.evaluation.seating import MOST_GAMES, Plan
 from carolus_env.system.log import Log, json_line, read_lines
 from carolus_env.system.machine import versions
-from carolus_env.system.untrusted import DataError, check, cut, get, parse_json, shown, table
+from carolus_env.system.untrusted import (
+    DataError,
+    check,
+    cut,
+    expect,
+    get,
+    parse_json,
+    shown,
+    table,
+)
 
 FORMAT: Final = "carolus-tournament"
 VERSION: Final = 1
@@ -195,9 +204,7 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
 
 def _read_header(data: Any) -> tuple[Plan, dict[str, str]]:
     header = check(data, dict, "the header")
-    for key, expected in (("format", FORMAT), ("version", VERSION)):
-        if header.get(key) != expected:
-            raise DataError(f"{key} must be {expected!r}, got {shown(header.get(key))}")
+    expect(header, format=FORMAT, version=VERSION)
     made_with = get(header, "versions", dict)
     try:
         return Plan.from_dict(header), made_with

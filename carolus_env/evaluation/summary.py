@@ -24,7 +24,7 @@ from carolus_env.evaluation.seating import Plan, labels
 from carolus_env.evaluation.stopping import standing, standing_text
 from carolus_env.system import failures
 from carolus_env.system.machine import machine, versions
-from carolus_env.system.untrusted import shown
+from carolus_env.system.untrusted import DataError, check, expect
 
 Summary = Mapping[str, Any]
 """A summary as `summary` makes it."""
@@ -187,11 +187,9 @@ def check_summary(data: Any) -> Summary:
     Raises:
         ValueError: when its format or version is another one.
     """
-    result = data if isinstance(data, Mapping) else {}
-    for key, expected in (("format", FORMAT), ("version", VERSION)):
-        if result.get(key) != expected:
-            raise ValueError(
-                f"not the summary of a tournament: {key} must be {expected!r}, "
-                f"got {shown(result.get(key))}"
-            )
+    try:
+        result: Summary = check(data, dict, "it")
+        expect(result, format=FORMAT, version=VERSION)
+    except DataError as error:
+        raise ValueError(f"not the summary of a tournament: {error}") from None
     return result

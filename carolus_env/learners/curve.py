@@ -54,6 +54,11 @@ class Curve:
         path = folder / "curve.json"
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
+    def cut(self, unit: str, done: int) -> None:
+        """Drop the points after ``done`` decisions or games, which a resumed run makes again."""
+        for points in (self.training, self.evaluation):
+            points[:] = [point for point in points if point[unit] <= done]
+
     def elo(self) -> float | None:
         """Return the last rating; None without any."""
         return self.evaluation[-1]["elo"] if self.evaluation else None

@@ -28,6 +28,7 @@ from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
+from carolus_env.networks.files import file_of
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.compiler import notice
@@ -80,10 +81,10 @@ class Run(Protocol):
     checkpoint."""
 
     def resume(self) -> None:
-        """Continue from the last checkpoint.
+        """Continue from the last checkpoint; without one begin anew.
 
         Raises:
-            ValueError: when the folder holds no checkpoint, or one that cannot be read.
+            ValueError: when it cannot be read.
         """
 
     def train(self) -> bool:
@@ -184,7 +185,7 @@ class SelfPlayRun:
     Args:
         config: the hyperparameters.
         folder: the run's folder; it exists.
-        command: the command line, for the models' JSON.
+        command: the command line, for the models' files.
         show: a function to call after every round, and as evaluations and compiling go on; other
             threads call it, too.
 
@@ -247,7 +248,8 @@ class SelfPlayRun:
         if self.share >= 1:
             return True
         if self.done == 0:
-            self._save()
+            with self._surviving():
+                self.checkpoint()
         with contextlib.suppress(Stopped), self._logging(), self._compiling():
             with self._clock.during(COMPILING):
                 self._tell(COMPILING)
@@ -280,13 +282,19 @@ class SelfPlayRun:
         finally:  # an evaluation that is stopped is due when the run is resumed
             ends = self.share >= 1 or self.stop.is_set
             if ends or resumed or self._passed(checkpoint_every):
-                self._save()
+                try:
+                    self.checkpoint()
+                except OSError as error:
+                    if self.stop.is_set:  # it would be lost
+                        raise
+                    self._warn(error)
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
         """Write TensorBoard's files in the ``with`` block."""
         try:
-            self._scalars = Scalars(self.folder / "tensorboard")
+            with self._surviving():
+                self._scalars = Scalars(self.folder / "tensorboard", self.done)
         except ModuleNotFoundError as error:
             print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
         try:
@@ -340,7 +348,10 @@ class SelfPlayRun:
 
     def _log(self, values: Mapping[str, float]) -> None:
         if self._scalars is not None:
-            self._scalars.write(values, self.done)
+            try:
+                self._scalars.write(values, self.done)
+            except OSError as error:
+                self._warn(error)
 
     def _pace(self) -> float:
         """Return the decisions or games in a second of learning, by this process."""
@@ -440,7 +451,8 @@ class SelfPlayRun:
                 )
                 result = self.evaluate(games if keeps else config.eval_games, model)
                 if keeps:
-                    model.save(best)
+                    with self._surviving():
+                        model.save(best)
                 self._add_point(result)
                 if keeps or games <= config.eval_games:
                     return result
@@ -452,7 +464,8 @@ class SelfPlayRun:
         if points and points[-1][self.config.unit] == self.done:
             points.pop()
         points.append({**self._point(), **result.to_dict()})
-        self.curve.save(self.folder, self.rules.players, self.learner.style)
+        with self._surviving():
+            self.curve.save(self.folder, self.rules.players, self.learner.style)
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
         values[ladder.ANCHOR] = result.results[ladder.ANCHOR]["win_rate"]
         if result.loss is not None:
@@ -467,21 +480,31 @@ class SelfPlayRun:
         model.save(self.folder / "final")
         with self._logging():
             result = self._evaluate(model, self.config.final_games)
-        self._save()
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
+        self.checkpoint()
         return result
 
     def _has(self, name: str) -> bool:
-        return (self.folder / f"{name}.json").exists()
+        return file_of(self.folder / name).exists()
 
     # ------------------------------------------------------------------------ resuming
 
-    def _save(self) -> None:
-        """Write a checkpoint; training survives a full disk."""
+    @contextlib.contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Let training continue where the ``with`` block cannot write a file.
+
+        Raises:
+            OSError: when there is nothing left to train.
+        """
         try:
-            self.checkpoint()
+            yield
         except OSError as error:
-            print(f"train: no checkpoint written ({error}); training continues", file=sys.stderr)
+            if self.share >= 1:
+                raise
+            self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        print(f"train: not written: {error}; training continues", file=sys.stderr)
 
     def checkpoint(self) -> None:
         """Write what `resume` needs; the last checkpoint stays until the new one is complete.
@@ -499,15 +522,22 @@ class SelfPlayRun:
             "curve": dataclasses.asdict(self.curve),
         }
         arrays = {**self.pool.arrays(), "noted": stats}
-        checkpoint.write(self.folder / "resume", numbers, arrays)
+        checkpoint.write(self.folder, numbers, arrays)
 
     def resume(self) -> None:
         """Continue from the last checkpoint, bit for bit like an uninterrupted run.
 
+        A run that ended before its first one begins anew.
+
         Raises:
-            ValueError: when the folder holds no checkpoint, or one that cannot be read.
+            ValueError: when the checkpoint cannot be read, or is missing beside what was learnt.
         """
-        numbers, arrays = checkpoint.read(self.folder / "resume")
+        try:
+            numbers, arrays = checkpoint.read(self.folder)
+        except FileNotFoundError as error:
+            if self._has("best") or self._has("final"):
+                raise ValueError(f"{self.folder}: no readable checkpoint ({error})") from None
+            return
         try:
             self.pool.restore(arrays)
             self.pool.cpu_seconds = float(numbers["cpu_seconds"])

@@ -34,6 +34,8 @@ from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Show
+from carolus_env.learners.scalars import Scalars
+from carolus_env.networks.files import file_of
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.files import write_json
 
@@ -136,7 +138,7 @@ class Sb3Run:
     Args:
         config: the hyperparameters.
         folder: the run's folder; it exists.
-        command: the command line, for the models' JSON.
+        command: the command line, for the models' files.
         show: a function to call with the progress.
 
     Raises:
@@ -162,14 +164,16 @@ class Sb3Run:
         return self.clock.seconds()
 
     def resume(self) -> None:
-        """Go on from the last checkpoint, a zip of Stable-Baselines3.
+        """Go on from the last checkpoint, a zip of Stable-Baselines3; without one begin anew.
 
         Loading one runs code that it holds, so resume only runs of your own.
 
         Raises:
-            ValueError: when the run has none.
+            ValueError: when it is missing beside what was learnt.
         """
         self._checkpoint = last_checkpoint(self.folder)
+        if self._checkpoint is None and file_of(self.folder / "final").exists():
+            raise ValueError(f"{self.folder}: no readable checkpoint in resume/")
         with contextlib.suppress(OSError, ValueError):  # killed before it was written
             self.clock = Clock(json.loads((self.folder / "resume" / "seconds.json").read_text()))
 
@@ -194,11 +198,13 @@ class Sb3Run:
             warn=False,
             verbose=0,
         )
-        if self._checkpoint is not None and (folder / "best.json").exists():
+        if self._checkpoint is not None and file_of(folder / "best").exists():
             payoff = MlpModel.load(folder / "best").about["payoff"]
             evaluation.best_mean_reward = -1.0 if payoff is None else payoff
         every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
         checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
+        with contextlib.suppress(ModuleNotFoundError):
+            Scalars(folder / "tensorboard" / "run_0", model.num_timesteps).close()
         with contextlib.suppress(Stopped), self.clock.during(LEARNING), self.stop.watched():
             model.learn(
                 config.steps - model.num_timesteps,
@@ -211,7 +217,7 @@ class Sb3Run:
         if self.stop.is_set:
             return False
         export.save(model, "final")
-        if not (folder / "best.json").exists():  # the run was shorter than eval_every
+        if not file_of(folder / "best").exists():  # the run was shorter than eval_every
             export.save(model, "best")
         return True
 
@@ -269,17 +275,11 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
-def last_checkpoint(folder: Path) -> Path:
-    """Return the newest complete checkpoint of a run.
-
-    Raises:
-        ValueError: when there is none.
-    """
+def last_checkpoint(folder: Path) -> Path | None:
+    """Return the newest complete checkpoint of a run; None where there is none."""
     result = (folder / "resume").glob("model_*_steps.zip")
     complete = [path for path in result if _is_complete(path)]
-    if not complete:
-        raise ValueError(f"{folder}: no readable checkpoint in resume/")
-    return max(complete, key=lambda path: int(path.stem.split("_")[1]))
+    return max(complete, key=lambda path: int(path.stem.split("_")[1]), default=None)
 
 
 class Export(BaseCallback):
@@ -290,7 +290,7 @@ class Export(BaseCallback):
         self.config, self.folder, self.command = config, folder, command
 
     def save(self, model: MaskablePPO, name: str, payoff: float | None = None) -> None:
-        """Write ``name.safetensors`` and ``name.json``; ``payoff`` is its mean in evaluation."""
+        """Write ``name.safetensors``; ``payoff`` is its mean in evaluation."""
         about = {
             "rules": self.config.rules.to_dict(),
             "command": self.command,
@@ -355,6 +355,10 @@ class Rate(BaseCallback):
     def __init__(self, run: Sb3Run) -> None:
         super().__init__()
         self._run, self.curve = run, Curve.load(run.folder)
+
+    def _on_training_start(self) -> None:
+        """Drop what came after the checkpoint that the run goes on from."""
+        self.curve.cut("decisions", self.num_timesteps)
 
     def _on_step(self) -> bool:
         run, done = self._run, self.num_timesteps

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from carolus_env.system.log import Log
+
 
 class Scalars:
-    """Writes numbers into a folder of TensorBoard.
+    """A file of numbers in a folder of TensorBoard, which ends with a whole point.
 
     Args:
-        folder: folder of the event files.
+        folder: the folder, made if it is missing.
+        step: the last step that counts of those in the folder's other files: a run that is resumed
+            repeats the later ones.
 
     Raises:
         ModuleNotFoundError: when the package tensorboard is not installed.
+        OSError: when the file cannot be written.
     """
 
-    def __init__(self, folder: Path) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
+    def __init__(self, folder: Path, step: int = 0) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         self._event: Any = Event
         self._summary: Any = Summary
-        self._writer = EventFileWriter(str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        path = folder / f"events.out.tfevents.{now // 10**9:010}.{now:019}"
+        self._log = Log.create(path, self._framed(file_version="brain.Event:2"))
+        start = SessionLog(status=SessionLog.START)
+        self._log.append(self._framed(session_log=start, step=step + 1))
 
     def write(self, values: Mapping[str, float], step: int) -> None:
-        """Add a point to the line of each name."""
+        """Add a point to the line of each name.
+
+        Raises:
+            OSError: when it cannot be written, naming the file.
+        """
         numbers = [self._summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
-        summary = self._summary(value=numbers)
-        self._writer.add_event(self._event(wall_time=time.time(), step=step, summary=summary))
-        self._writer.flush()
+        self._log.append(self._framed(step=step, summary=self._summary(value=numbers)))
+
+    def _framed(self, **content: Any) -> bytes:
+        """Return an event as a record of the file."""
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        record = io.BytesIO()
+        RecordWriter(record).write(
+            self._event(wall_time=time.time(), **content).SerializeToString()
+        )
+        return record.getvalue()
 
     def close(self) -> None:
         """End the file."""
-        self._writer.close()
+        self._log.close()

@@ -1,6 +1,6 @@
-"""Trained models as files: weights in ``NAME.safetensors``, their description in ``NAME.json``.
+"""Trained models as files, ``NAME.safetensors``: weights and, as metadata, their description.
 
-Both may be untrusted (see `system.untrusted`): reading them runs no code. A file is refused when it
+They may be untrusted (see `system.untrusted`): reading them runs no code. A file is refused when it
 is damaged, of another format or version, or does not fit. A kind of models is a subclass of
 `Model`, such as `networks.network.NetworkModel`.
 """
@@ -8,7 +8,6 @@ is damaged, of another format or version, or does not fit. A kind of models is a
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -17,18 +16,18 @@ from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.system import untrusted
-from carolus_env.system.files import replacing
+from carolus_env.system import tensors, untrusted
+from carolus_env.system.files import write_file
 from carolus_env.system.untrusted import DataError, cut, shown
 
 LARGEST: Final = 64 * 2**20
-"""Most bytes of weights that are read; a typical model has 0.4 to 4 million."""
-_LARGEST_JSON: Final = 2**20
+"""Most bytes of a file; a typical model has 0.4 to 4 million."""
+SUFFIX: Final = ".safetensors"
 _LISTED: Final = 6  # differences that an error text names
 
 
 class Sizes(Protocol):
-    """The size of a network: a dataclass of integers and booleans, which the JSON holds by name."""
+    """The size of a network: a dataclass of integers and booleans, which the file has by name."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -57,7 +56,7 @@ class Model(Generic[S]):
     """
 
     format: ClassVar[str]
-    """Format of the files, which their JSON names."""
+    """Format of the files, which they name."""
     version: ClassVar[int]
     """Version of the files; it changes when old weights would mean something else."""
     size_type: ClassVar[type]
@@ -72,115 +71,86 @@ class Model(Generic[S]):
             raise ModelError(f"the weights do not fit {self.size}: {_listed(wrong)}")
 
     def save(self, path: str | Path) -> None:
-        """Write ``path.safetensors`` and ``path.json``; older files stay until both are written.
+        """Write ``path.safetensors``; an older file stays until the new one is complete.
 
         Args:
-            path: the file's path, with or without one of the suffixes.
+            path: the file's path, with or without the suffix.
 
         Raises:
-            OSError: when they cannot be written (no space, no permission).
+            OSError: when it cannot be written (no space, no permission).
             ModelError: when the model is larger than `LARGEST`.
             TypeError: when ``about`` holds something that JSON cannot.
             ValueError: when ``about`` holds NaN or an infinity.
         """
-        from safetensors.numpy import save as to_bytes
-
-        weights = to_bytes({name: np.ascontiguousarray(w) for name, w in self.weights.items()})
-        if len(weights) > LARGEST:
-            raise ModelError(f"{path}: {len(weights):,} bytes of weights, allowed are {LARGEST:,}")
         about = {
             **self.versions(),
             **asdict(self.size),
-            "sha256": hashlib.sha256(weights).hexdigest(),
+            "sha256": self.digest(),
             "about": dict(self.about),
         }
-        text = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
-        with replacing(_named(path, ".json")) as beside:
-            beside.write(text)
-            beside.flush()  # a full disk shows here
-            with replacing(_named(path, ".safetensors")) as file:
-                file.write(weights)
+        data = tensors.to_bytes(self.weights, about)
+        if len(data) > LARGEST:
+            raise ModelError(f"{path}: a model of {len(data):,} bytes, allowed are {LARGEST:,}")
+        write_file(file_of(path), data)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read the files that `save` wrote, without running code from them.
+        """Read the file that `save` wrote, without running code from it.
 
         Args:
-            path: the file's path, with or without one of the suffixes.
+            path: the file's path, with or without the suffix.
 
         Raises:
-            ModelError: when a file is missing, damaged, of another kind or of another version.
+            ModelError: when the file is missing, damaged, of another kind or of another version.
         """
-        where = _named(path, ".json")
-        about = _read_json(cls, where)
+        where = file_of(path)
+        data = _read(where)
         try:
+            weights, about = tensors.from_bytes(data)
+        except DataError as error:
+            raise ModelError(f"{where}: not a model: {error}") from None
+        try:
+            untrusted.expect(about, **cls.versions())
+            for item in fields(cls.size_type):
+                untrusted.get(about, item.name, bool if item.type in (bool, "bool") else int)
             size = cls.size_type(**{item.name: about[item.name] for item in fields(cls.size_type)})
-        except ValueError as error:
-            raise ModelError(f"{where}: {cut(str(error))}") from None
-        where = _named(path, ".safetensors")
-        weights = _read_weights(where, about["sha256"])
-        try:
-            return cls(size, weights, about["about"])
+            model = cls(size, weights, untrusted.get(about, "about", dict))
+            untrusted.expect(about, sha256=model.digest())
         except ModelError as error:
             raise ModelError(f"{where}: {error}") from None
+        except ValueError as error:
+            raise ModelError(f"{where}: {cut(str(error))}") from None
+        return model
+
+    def digest(self) -> str:
+        """Return the hash of the weights: of a safetensors file with them alone."""
+        return hashlib.sha256(tensors.to_bytes(self.weights)).hexdigest()
 
     @classmethod
     def versions(cls) -> dict[str, str | int]:
-        """Return the format and the versions that the JSON of each model must hold."""
+        """Return the format and the versions that the file of each model must name."""
         return {"format": cls.format, "version": cls.version}
+
+
+def file_of(path: str | Path) -> Path:
+    """Return the file of a model that is named with or without the suffix."""
+    path = Path(path)
+    return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 
 # ------------------------------------------------------------------------------------ reading
 
 
-def _read_json(kind: type[Model[Any]], path: Path) -> dict[str, Any]:
-    """Read the JSON, and check it as far as possible without the weights."""
-    data = _read(path, _LARGEST_JSON)
-    try:
-        about: dict[str, Any] = untrusted.check(untrusted.parse_json(data), dict, "its JSON")
-    except DataError as error:
-        raise ModelError(f"{path}: not a model: {error}") from None
-    try:
-        for key, value in kind.versions().items():
-            if untrusted.get(about, key, type(value)) != value:
-                raise DataError(f"{key} must be {value!r}, got {shown(about[key])}")
-        for item in fields(kind.size_type):
-            untrusted.get(about, item.name, bool if item.type in (bool, "bool") else int)
-        untrusted.get(about, "sha256", str)
-        untrusted.get(about, "about", dict)
-    except DataError as error:
-        raise ModelError(f"{path}: {error}") from None
-    return about
-
-
-def _read_weights(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as from_bytes
-
-    data = _read(path, LARGEST)
-    result = hashlib.sha256(data).hexdigest()
-    if result != digest:
-        raise ModelError(
-            f"{path}: not the weights that its JSON describes: sha256 must be {shown(digest)}, "
-            f"got {result}"
-        )
-    try:
-        return {name: np.array(w) for name, w in from_bytes(data).items()}
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = shown(" ".join(str(error).split()))
-        raise ModelError(f"{path}: not a safetensors file of arrays: {reason}") from None
-
-
-def _read(path: Path, most: int) -> bytes:
+def _read(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
             raise ModelError(f"{path}: cannot be read: not a regular file")
         with path.open("rb") as file:
-            data = file.read(most + 1)
+            data = file.read(LARGEST + 1)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(data) > most:
-        raise ModelError(f"{path}: not a model: longer than {most:,} bytes")
+    if len(data) > LARGEST:
+        raise ModelError(f"{path}: not a model: longer than {LARGEST:,} bytes")
     return data
 
 
@@ -203,10 +173,3 @@ def _listed(differences: Iterable[str]) -> str:
     every = list(differences)
     more = len(every) - _LISTED
     return "; ".join(every[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
-
-
-def _named(path: str | Path, suffix: str) -> Path:
-    path = Path(path)
-    if path.suffix in (".safetensors", ".json"):
-        path = path.with_suffix("")
-    return path.with_name(path.name + suffix)

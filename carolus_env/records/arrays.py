@@ -21,8 +21,6 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
 from carolus_env import engine
 from carolus_env.engine import observation as observing
@@ -32,8 +30,10 @@ from carolus_env.records.check import Record, check_record, read_setup
 from carolus_env.records.jsonl import read_records
 from carolus_env.records.unrolling import FACE, MOST_DICE, unroll
 from carolus_env.records.validity import are_set_ups
+from carolus_env.system import tensors
 from carolus_env.system.files import write_file
 from carolus_env.system.threads import check_threads, runs, together
+from carolus_env.system.untrusted import DataError, expect
 
 FORMAT: Final = "carolus-games"
 VERSION: Final = 1
@@ -189,12 +189,12 @@ def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
     Raises:
         OSError: when it cannot be written.
     """
-    tensors: dict[str, npt.NDArray[Any]] = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         "starts": games.starts.view(np.uint8).reshape(-1, STATE.itemsize),
         "events": games.events,
         "bounds": games.bounds,
     }
-    write_file(path, save(tensors, {"format": FORMAT, "version": str(VERSION)}))
+    write_file(path, tensors.to_bytes(arrays, {"format": FORMAT, "version": VERSION}))
 
 
 def read_packed(path: str | os.PathLike[str]) -> Packed:
@@ -206,13 +206,10 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
     """
     data = Path(path).read_bytes()
     try:
-        result = load(data)
-    except SafetensorError as error:
+        result, about = tensors.from_bytes(data)
+        expect(about, format=FORMAT, version=VERSION)
+    except DataError as error:
         raise ValueError(f"{path}: not a file of packed games: {error}") from None
-    about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-    for key, value in (("format", FORMAT), ("version", str(VERSION))):
-        if about.get(key) != value:
-            raise ValueError(f"{path}: {key} must be {value!r}, got {about.get(key)!r}")
     expected = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
     for name, (dtype, dimensions) in expected.items():
         array = result.get(name)

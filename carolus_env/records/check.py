@@ -15,6 +15,7 @@ from carolus_env.system.untrusted import (
     DataError,
     check,
     cut,
+    expect,
     get,
     integer,
     integers,
@@ -68,9 +69,7 @@ def check_record(record: object) -> None:
     """
     try:
         data = check(record, dict, "a game record")
-        for key, expected in (("format", FORMAT), ("version", VERSION)):
-            if (value := get(data, key, type(expected))) != expected:
-                raise DataError(f"{key} must be {expected!r}, got {shown(value)}")
+        expect(data, format=FORMAT, version=VERSION)
         _setup(data)
         for index, event in enumerate(get(data, "events", list)):
             try:

@@ -84,7 +84,7 @@ def cluster(address: str | None, specs: Iterable[str], *, most: int | None = Non
 
 
 def files_of(spec: str) -> list[Path]:
-    """Return the files that a spec names by a relative path: a program, or a model's two files.
+    """Return the files that a spec names by a relative path: a program, or a model.
 
     An absolute path is one that all machines have.
 
@@ -93,7 +93,7 @@ def files_of(spec: str) -> list[Path]:
     """
     result = []
     for word in dict.fromkeys([*re.split(r"[:,=]", spec), *re.split(r"[:,=\s]", spec)]):
-        for path in (Path(word), *(Path(f"{word}{end}") for end in (".json", ".safetensors"))):
+        for path in (Path(word), Path(f"{word}.safetensors")):
             if word and not path.is_absolute() and path.is_file():
                 if ".." in path.parts:
                     raise ValueError(

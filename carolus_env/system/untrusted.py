@@ -155,6 +155,17 @@ def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
     return value if is_a(value, kind) else check(value, kind, named(key, where))
 
 
+def expect(data: Mapping[str, Any], **values: str | int) -> None:
+    """Check keys that say what the data is: its ``format``, its ``version``.
+
+    Raises:
+        DataError: when one is missing, of another type, or has another value.
+    """
+    for key, value in values.items():
+        if get(data, key, type(value)) != value:
+            raise DataError(f"{key} must be {value!r}, got {shown(data[key])}")
+
+
 def integer(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
     """Check a whole number from ``low`` to ``high``, and return it.
 

@@ -28,7 +28,16 @@ from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, start_of
 from carolus_env.records.check import FORMAT as RECORD_FORMAT
 from carolus_env.records.check import VERSION as RECORD_VERSION
-from carolus_env.system.untrusted import DataError, check, get, integer, one_of, parse_json, shown
+from carolus_env.system.untrusted import (
+    DataError,
+    check,
+    expect,
+    get,
+    integer,
+    one_of,
+    parse_json,
+    shown,
+)
 
 FORMAT: Final = "carolus-suite"
 VERSION: Final = 2
@@ -309,9 +318,7 @@ def check_header(data: object) -> dict[str, Any]:
         DataError: naming the first thing wrong.
     """
     header: dict[str, Any] = check(data, dict, "the header")
-    for key, expected in (("format", FORMAT), ("version", VERSION)):
-        if (value := get(header, key, type(expected))) != expected:
-            raise DataError(f"{key} must be {expected!r}, got {shown(value)}")
+    expect(header, format=FORMAT, version=VERSION)
     integer(header, "players", 2, 4)
     integer(header, "decisions", 1, 10**7)
     for key in ("base", "value"):
