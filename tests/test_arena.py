@@ -16,7 +16,7 @@ from strategies import Watcher
 from carolus_env import bots, engine, evaluation
 from carolus_env.bots import lockstep
 from carolus_env.engine import chance
-from carolus_env.engine.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules, action_parts
+from carolus_env.engine.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.evaluation import ArenaError, Plan, Results, games
@@ -64,8 +64,8 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
 
 
 class PlainGame:
-    """A game of an arena, played one decision at a time: each seat's actions, who led after each
-    move of the Emperor, and every state of the generators of the dice.
+    """A game of an arena, played one decision at a time: each seat's actions, and every state of
+    the generators of the dice.
     """
 
     def __init__(self, rules: Rules, seed: int, deal: int, seating: int) -> None:
@@ -74,7 +74,6 @@ class PlainGame:
         self.rolling = [branches(root, [seat]) for seat in range(rules.players)]
         self.streams = [branches(root, [4 * (1 + seating) + seat]) for seat in range(rules.players)]
         self.decisions: list[tuple[int, int]] = []
-        self.leaders: list[int] = []
         self.dice: set[int] = set()
 
     def play(self, table: Any, agents: Any) -> Any:
@@ -91,9 +90,6 @@ class PlainGame:
             action = agents[table[seat]].act_one(game[0], self.streams[seat])
             engine.step(game, np.array([action]), roll=False)
             self.decisions.append((seat, action))
-            castles = game["castles"][0].tolist()
-            if action_parts(action).kind == "move" and castles.count(max(castles)) == 1:
-                self.leaders.append(castles.index(max(castles)))
         return game
 
 
@@ -114,17 +110,9 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypat
         assert results.rounds[g] == game["round"][0]
         assert results.reasons[g] == game["reason"][0]
         assert log[g].tolist() == [action for _, action in plain.decisions]
-        changes = sum(one != other for one, other in itertools.pairwise(plain.leaders))
-        assert results.lead_changes[g] == changes
         for seat in range(rules.players):
-            mine = [action_parts(action) for who, action in plain.decisions if who == seat]
+            mine = [action for who, action in plain.decisions if who == seat]
             assert results.decisions[g, seat] == len(mine)
-            discs = [part.number for part in mine if part.kind == "disc"]
-            assert results.discs[g, seat].tolist() == [discs.count(n) for n in range(1, 6)]
-            places = [part.destination for part in mine if part.kind == "place"]
-            assert results.to_court[g, seat] == places.count(0)
-            assert results.to_regions[g, seat] == len(places) - places.count(0)
-    assert results.lead_changes.max() > 0 or rules.players != 3
 
 
 def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:

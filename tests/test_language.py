@@ -557,7 +557,7 @@ def test_the_key_appears_nowhere(serve, monkeypatch, tmp_path, capfd):
     assert not any(leaks(prompt) for prompt in stub.prompts)
     texts = [repr(agent), repr(agent._chat), repr(vars(agent)), str(pickle.dumps(agent))]
     texts += [path.read_text() for path in tmp_path.iterdir()]
-    texts += [json.dumps(cup.summary(rated=False), default=str)]
+    texts += [json.dumps(cup.summary(), default=str)]
     for reply in (
         SECRET,
         json.dumps({"move": SECRET}),

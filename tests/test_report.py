@@ -12,9 +12,10 @@ import matplotlib
 import pytest
 from rich.console import Console
 
-from carolus_env.evaluation.report import cross_table, standings, table_rows, write_report
+from carolus_env.evaluation.console import print_tables, rich_table
+from carolus_env.evaluation.report import cross_table, pairings_table, standings, write_report
 from carolus_env.evaluation.report.plots import _ratings_plot
-from carolus_env.evaluation.report.texts import shortened
+from carolus_env.evaluation.report.tables import shortened
 from carolus_env.evaluation.summary import anchor
 
 HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
@@ -28,8 +29,6 @@ def agent(spec: str, elo: float, won: float, taken: float) -> dict[str, Any]:
         "win_share": won,
         "decisions": 4000,
         "us_per_decision": taken,
-        "disc_use": [0.2, 0.19, 0.2, 0.21, 0.2],
-        "court_share": 0.31,
         "mean_castles": 6.5,
     }
 
@@ -46,6 +45,10 @@ def pairing(i: int, j: int, rate: float) -> dict[str, Any]:
         "mean_castles": [9.5, 4.25],
         "ends": {"castles": 39, "max_rounds": 1},
     }
+
+
+def table_rows(summary: Any) -> list[list[str]]:
+    return cross_table(summary).texts()
 
 
 def three() -> dict[str, Any]:
@@ -67,7 +70,7 @@ def three() -> dict[str, Any]:
             agent("mcts:sims=400", 333.6, 0.9, 2.5e6),
         ],
         "pairings": [pairing(0, 1, 0.1), pairing(0, 2, 0.004), pairing(1, 2, 0.2)],
-        "play": {"mean_rounds": 12.4, "mean_lead_changes": 3.2, "ends": {"castles": 120}},
+        "play": {"mean_rounds": 12.4, "ends": {"castles": 120}},
         "versions": {"python": "3.11.7"},
         "machine": {"cpu": "abacus", "cores": 2},
     }
@@ -76,7 +79,7 @@ def three() -> dict[str, Any]:
 def printed(summary: Any, **how: Any) -> str:
     console = Console(width=200, **how)
     with console.capture() as caught:
-        console.print(cross_table(summary))
+        console.print(rich_table(cross_table(summary)))
     return caught.get()
 
 
@@ -191,8 +194,7 @@ def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path):
         assert name not in ("href", "xlink:href", "src") or str(value).startswith("#")
     assert "url(http" not in text and "@import" not in text
     pairing = "2-1-37"  # of 0 and 1, seen from the stronger one
-    use = ("20.0", "31.0")  # of discs, of courts
-    for said in ("334 [314, 364]", pairing, *use, "abacus", "3.11.7", "on_roll", "only 20 deals"):
+    for said in ("334 [314, 364]", pairing, "abacus", "3.11.7", "on_roll", "only 20 deals"):
         assert said in page.text
     assert "Cycle" not in page.text
     summary = three() | {"cycle": "a beats b (60 %), b beats a (58 %)", "schedule": "field"}
@@ -235,16 +237,29 @@ def test_no_text_of_a_summary_becomes_html(tmp_path):
     assert "`[bold]" in printed(summary)
 
 
-def test_without_ratings_the_page_is_complete_but_for_their_plot(tmp_path):
+NAMES = ("ppo[lr=3e-4]", "x:fire:y", "a[/]b")
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_names_are_printed_as_they_are_on_terminals_of_any_width(width, monkeypatch, capsys):
+    """What is left out where there is little room is said; names are folded, and never lost."""
     summary = three()
-    for each in summary["agents"]:
-        each["rating"] = None
-    names = [path.name for path in write_report(tmp_path, summary)]
-    assert names == ["wins.svg", "wins.png", "report.html"]
-    text = Page((tmp_path / "report.html").read_text()).text
-    assert "None" not in text and "Elo" not in text
-    assert text.index("mcts:sims=400") < text.index("greedy"), "by win rate"
-    assert "greedy" in printed(summary)
+    for each, name in zip(summary["agents"], NAMES, strict=True):
+        each["spec"] = name
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+    print_tables("a title", summary)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).split()
+    for name in NAMES:  # in two pairings, and once in the cross table
+        assert sum(word in (name, name[:8], name[:10]) for word in words) >= 3
+    text = " ".join(words)
+    assert text.count("left out, for want of width: ") == (2 if width < 70 else 0)
+    if width == 40:
+        assert "width: W-D-L, games, castles, rounds, ended by" in text
+        assert "width: 2, 3, a decision" in text
+        assert "80.0 [78.0, 81.0]" in text, "win rates stay"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +272,7 @@ def test_without_ratings_the_page_is_complete_but_for_their_plot(tmp_path):
 )
 def test_what_is_no_summary_is_refused(tmp_path, summary, said):
     write = functools.partial(write_report, tmp_path / "new")
-    for read in (table_rows, cross_table, standings, write):
+    for read in (pairings_table, cross_table, standings, write):
         with pytest.raises(ValueError, match=f"^not the summary of a tournament: .*{said}"):
             read(summary)
     assert list(tmp_path.iterdir()) == []

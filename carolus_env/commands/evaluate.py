@@ -18,12 +18,11 @@ from typing import Any, Final, NoReturn
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, console
+from carolus_env.evaluation import bench, console, report
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.suite import report as suite_report
-from carolus_env.evaluation.summary import extra
 from carolus_env.system import backends, failures
 from carolus_env.system.files import BusyError, check_writable, locked, write_json
 from carolus_env.system.options import add_arguments, from_arguments
@@ -250,15 +249,17 @@ def _evaluate(
 ) -> tuple[int, evaluation.Tournament]:
     """Play, print and write; returns the exit code, and the tournament."""
     plan = plan or _plan(options)
+    if options.out:
+        try:
+            report.check_installed()
+        except failures.MissingExtraError as error:
+            raise UserError(_one_line(error)) from error
     _check_files(options)
-    unrated = _unrated()
-    if unrated and (options.out or options.until):
-        raise UserError(unrated)
     made = _make_agents(options.agents)
     try:
         alone = locked(options.out) if options.out else contextlib.nullcontext()
         with alone, _workers(options, plan) as workers:
-            return _evaluated(options, plan, made, workers, unrated)
+            return _evaluated(options, plan, made, workers)
     except BusyError as error:
         raise UserError(f"--out {error}") from error
 
@@ -275,7 +276,6 @@ def _evaluated(
     plan: evaluation.Plan,
     made: list[bots.Agent],
     workers: Workers,
-    unrated: str,
 ) -> tuple[int, evaluation.Tournament]:
     """Carry out `_evaluate` with all that it needs."""
     several = not isinstance(workers, InProcess)  # workers make their own agents
@@ -290,7 +290,7 @@ def _evaluated(
     counted = cup.games // plan.games_per_deal * plan.games_per_deal
     unsaved, summary = "", {}
     if counted:
-        summary = cup.summary(rated=not unrated)
+        summary = cup.summary()
         try:
             _write(options, summary)
         except OSError as error:
@@ -298,9 +298,7 @@ def _evaluated(
             code = code or WRITE_FAILED
         if unsaved or not options.quiet:
             title = f"{plan.rules.players} players, seed {plan.seed}, {cup.seconds:.1f} s"
-            console.print_tables(title, cup, None if unrated else summary)
-            if unrated:
-                _note(unrated)
+            console.print_tables(title, summary)
     for text in filter(None, (trouble, unsaved)):
         _fail(options, text, code)
     return code, cup
@@ -397,20 +395,10 @@ def _write(options: argparse.Namespace, summary: dict[str, Any]) -> None:
             raise
     if options.out:
         try:
-            extra("report").write_report(options.out, summary)
+            report.write_report(options.out, summary)
         except OSError as error:
             error.filename = error.filename or str(options.out)
             raise
-
-
-def _unrated() -> str:
-    """Return the reason why ratings and reports are impossible; empty if they are possible."""
-    try:
-        extra("ratings")
-        extra("report")
-    except evaluation.ArenaError as error:
-        return _one_line(error)
-    return ""
 
 
 def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:

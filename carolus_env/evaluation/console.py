@@ -1,28 +1,29 @@
 """A tournament on a terminal: progress and standings while it is played, tables at the end.
 
-This uses rich. Without it the tables are plain, and there is no progress bar.
+This uses rich. Without it the tables are plain, and there is no progress bar. A terminal that is
+too narrow for a table gets the columns on its left; names are folded, never left out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-from carolus_env.evaluation.columns import duration
-from carolus_env.evaluation.games import ArenaError, Progress
-from carolus_env.evaluation.pairing import PairingResult
-from carolus_env.evaluation.seating import Plan, labels
-from carolus_env.evaluation.stopping import standing_text
-from carolus_env.evaluation.summary import extra, ratings
+from carolus_env.evaluation.games import Progress
+from carolus_env.evaluation.report.tables import Table, blend, cross_table, pairings_table
+from carolus_env.evaluation.seating import labels
 from carolus_env.evaluation.tournament import Tournament
 from carolus_env.system.terminal import aligned
 
-_COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
-_WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
-_REDRAWN = 2.0  # seconds between two updates of the table, at least
-_SPARED = 20  # or this multiple of an update's time, for which games wait
+if TYPE_CHECKING:
+    from rich.console import Group
+
+_REDRAWN: Final = 2.0  # seconds between two updates of the table, at least
+_SPARED: Final = 20  # or this multiple of an update's time, for which games wait
+_PATCH: Final = 4  # width of a coloured cell
+_NAME: Final = 8  # least width of a column of names
 
 
 @contextlib.contextmanager
@@ -55,117 +56,113 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
             nonlocal drawn, since, pause
             bar.update(task, completed=done)
             begun = time.monotonic()
-            if tournament.games > drawn and begun - since > pause:
-                table = _rich_table("", tournament.plan, tournament.pairings())
-                live.update(Group(table, *_rated(tournament), *_stop_rule(tournament), bar))
+            deal = tournament.plan.games_per_deal
+            if tournament.games >= max(drawn + 1, deal) and begun - since > pause:
+                live.update(Group(_so_far(tournament.summary(), console.width), bar))
                 drawn, since = tournament.games, time.monotonic()
                 pause = max(_REDRAWN, _SPARED * (since - begun))
 
         yield update
 
 
-def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | None = None) -> None:
-    """Print a row for each pairing, from its first agent's side; times; stop rule; cross table.
+def print_tables(title: str, summary: dict[str, Any]) -> None:
+    """Print a row for each pairing, the stop rule, the cross table, and a cycle of agents.
 
     Args:
         title: title of the first table.
-        tournament: a tournament with at least one complete deal.
-        summary: the tournament's summary, for the cross table; None: no cross table.
+        summary: the tournament's summary.
     """
-    plan, pairings = tournament.plan, tournament.pairings()
-    try:
-        from rich.console import Console
-    except ImportError:
-        _print_plain(title, plan, pairings)
-        print("\n".join([_speeds(tournament), *_stop_rule(tournament)]))
-        _print_cycle(summary)
-        return
-
-    def print_table(table: Any) -> None:
-        console = Console()
-        if not console.is_terminal:  # a file has no width that limits the table
-            console = Console(width=Console(width=10_000).measure(table).maximum)
-        console.print(table)
-
-    print_table(_rich_table(title, plan, pairings))
-    for line in ([] if summary else [_speeds(tournament)]) + _stop_rule(tournament):
-        print(line)
-    if summary is not None:
-        with contextlib.suppress(ArenaError):  # the caller has reported a missing extra
-            print_table(extra("report").cross_table(summary))
-    _print_cycle(summary)
-
-
-def _print_cycle(summary: dict[str, Any] | None) -> None:
-    if summary and summary["cycle"]:
+    _print_table(pairings_table(summary)._replace(title=title))
+    print(f"{summary['stop_rule']['text']}\n" if "stop_rule" in summary else "")
+    _print_table(cross_table(summary))
+    if summary["cycle"]:
         print(f"cycle: {summary['cycle']}")
 
 
-def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> Any:
+def _print_table(table: Table) -> None:
+    try:
+        from rich.console import Console
+    except ImportError:
+        print("\n".join([table.title, *aligned(table.texts())]))
+        return
+    console = Console()
+    if console.is_terminal:
+        console.print(rich_table(table, console.width))
+    else:  # a file has no width that limits the table
+        drawn = rich_table(table)
+        Console(width=Console(width=100_000).measure(drawn).maximum).print(drawn)
+
+
+def rich_table(table: Table, width: int | None = None) -> Any:
+    """Return a table for a terminal. Colours repeat what the numbers say.
+
+    Args:
+        table: the table.
+        width: characters of a line; columns on the right that do not fit are left out, and the
+            caption says which. None: all fit.
+    """
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.cells import cell_len
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = Table(
-        title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=0
+    widths = [max(map(cell_len, column)) for column in zip(*table.texts(), strict=True)]
+    centred = [column.align == "center" for column in table.columns]  # a patch of colour
+    widths = [max(size, _PATCH * patch) for size, patch in zip(widths, centred, strict=True)]
+    named = [column.align == "left" and k < 2 for k, column in enumerate(table.columns)]
+    least = [min(size, _NAME) if name else size for size, name in zip(widths, named, strict=True)]
+    kept, caption = len(widths), ""
+    if width is not None:
+        while kept > 3 and sum(least[:kept]) + 2 * (kept - 1) > width:
+            kept -= 1
+        room = max(width - sum(least[:kept]) - 2 * (kept - 1), 0)
+        for k in range(kept):
+            more = min(widths[k] - least[k], room) if named[k] else 0
+            widths[k], room = least[k] + more, room - more
+    if kept < len(widths):
+        rest = [column.head for column in table.columns[kept:]]
+        caption = f"left out, for want of width: {', '.join(rest)}"
+    drawn = RichTable(
+        title=Text(table.title),
+        caption=Text(caption) if caption else None,
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
-    for name in _COLUMNS:
-        table.add_column(Text(name), no_wrap=name not in _WRAPPED, overflow="fold")
-    for row in _rows(plan, pairings):
-        table.add_row(*map(Text, row))  # Text: a spec is not markup
-    return table
+    for k, column in enumerate(table.columns[:kept]):
+        drawn.add_column(
+            Text(column.head),
+            justify=column.align,  # type: ignore[arg-type]
+            width=widths[k],
+            no_wrap=not named[k],
+            overflow="fold",
+        )
+    for row in table.rows:
+        drawn.add_row(
+            *(
+                Text(cell.text)  # Text: a spec is not markup
+                if cell.rate is None
+                else Text(f"{cell.text:^{_PATCH}}", style=f"#000000 on {blend(cell.rate)}")
+                for cell in row[:kept]
+            )
+        )
+    return drawn
 
 
-def _print_plain(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> None:
-    print("\n".join([title, *aligned([_COLUMNS, *_rows(plan, pairings)])]))
+def _so_far(summary: dict[str, Any], width: int) -> Group:
+    from rich.console import Group
+    from rich.text import Text
 
-
-def _rows(plan: Plan, pairings: Sequence[PairingResult]) -> list[list[str]]:
-    names = labels(plan.agents)
-    return [
-        _row(names[first], names[second], pairing)
-        for (first, second), pairing in zip(plan.pairs, pairings, strict=False)
-    ]
-
-
-def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
-    low, high = pairing.ci95[0]
-    return [
-        f"{first} : {second}",
-        str(pairing.games),
-        f"{100 * pairing.win_rate[0]:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
-        f"{pairing.wins[0]}-{pairing.draws}-{pairing.wins[1]}",
-        "{:.1f} : {:.1f}".format(*pairing.mean_castles),
-        f"{pairing.mean_rounds:.1f}",
-        ", ".join(f"{reason} {count}" for reason, count in pairing.ends.items()),
-    ]
-
-
-def _rated(tournament: Tournament) -> list[str]:
-    """Return the ratings so far in one line; empty without any, or without the extra."""
-    plan = tournament.plan
-    try:
-        result = ratings(plan, tournament.results)
-    except (ArenaError, ValueError):  # or not all have met
-        return []
     parts = [
-        f"{name} {elo:+.0f} [{low:.0f}, {high:.0f}]"
-        for name, elo, low, high in zip(
-            labels(plan.agents), result.elo, result.low, result.high, strict=True
+        "{} {elo:+.0f} [{low:.0f}, {high:.0f}]".format(name, **agent["rating"])
+        for name, agent in zip(
+            labels([agent["spec"] for agent in summary["agents"]]), summary["agents"], strict=True
         )
     ]
-    return [f"Elo so far: {', '.join(parts)}"]
-
-
-def _stop_rule(tournament: Tournament) -> list[str]:
-    """Return the stop rule's state in one line; empty without a rule or a complete deal."""
-    standing = tournament.standing()
-    return [] if standing is None else [standing_text(tournament.plan, standing)]
-
-
-def _speeds(tournament: Tournament) -> str:
-    agents = tournament.summary(rated=False)["agents"]
-    taken = {agent["spec"]: agent["us_per_decision"] for agent in agents}
-    return "time for a decision: " + ", ".join(
-        f"{spec} {duration(us)}" for spec, us in taken.items()
-    )
+    lines = [f"Elo so far: {', '.join(parts)}"]
+    if "stop_rule" in summary:
+        lines.append(summary["stop_rule"]["text"])
+    return Group(rich_table(pairings_table(summary), width), *map(Text, lines))

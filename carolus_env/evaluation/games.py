@@ -24,7 +24,7 @@ from carolus_env.bots import Agent, Checked, lockstep
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine.chance import roll_dealt
 from carolus_env.engine.dealing import Deals
-from carolus_env.engine.rules import FIRST_MOVE, FIRST_PLACE, OVER, PHASE_NAMES, Rules
+from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
 from carolus_env.engine.state import Ints, States, copy
 from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.columns import Decisions, Finished, Results
@@ -173,10 +173,10 @@ def _play(
         roll_dealt(states, dice, rows)
         return rows
 
-    log, done = [_noted(states, lockstep.NOTHING)], 0
+    log, done = [_noted(lockstep.NOTHING)], 0
     try:
         for step in lockstep.play(games, agents, roll, answer=answer):
-            log.append(_noted(states, step))
+            log.append(_noted(step))
             over = int((states["phase"][step.rows] == OVER).sum())
             done += over
             if over and progress is not None:
@@ -188,18 +188,12 @@ def _play(
     return Finished(fixtures.deals, fixtures.seatings, tables, states, decisions)
 
 
-def _noted(states: States, step: lockstep.Step) -> Decisions:
+def _noted(step: lockstep.Step) -> Decisions:
     """Extract the statistics' inputs from a step that was just played."""
-    leaders = np.zeros(len(step.rows), np.uint8)
-    moved = np.flatnonzero((step.actions >= FIRST_MOVE) & (step.actions < FIRST_PLACE))
-    castles = states["castles"][step.rows[moved]]
-    alone = (castles == castles.max(axis=1, initial=0)[:, None]).sum(axis=1) == 1
-    leaders[moved[alone]] = 1 + castles[alone].argmax(axis=1)
     return Decisions(
         step.rows.astype(np.uint16),
         step.seats,
         step.actions.astype(np.uint8),
-        leaders,
         step.seconds.astype(np.float32),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -86,15 +87,15 @@ def pairing_result(
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
-    own = np.stack([results.tables == k for k in pair])
+    seats = np.stack([results.tables == k for k in pair])
     shares = (results.shares * sides).sum(axis=2)
     wins = (shares > 1 - 1e-9).sum(axis=1)
     scores = (1 + shares[0] - shares[1]) / 2
     low, high = mean_interval(scores, results.deals)
     rate = float(scores.mean())
-    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in own]
-    decisions = (results.decisions * own).sum(axis=(1, 2))
-    seconds = np.nansum(results.seconds * own, axis=(1, 2))
+    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in seats]
+    decisions = (results.decisions * seats).sum(axis=(1, 2))
+    seconds = np.nansum(results.seconds * seats, axis=(1, 2))
     return PairingResult(
         agents=names,
         deals=len(np.unique(results.deals)),
@@ -144,6 +145,26 @@ def against(
     first, second = ((results.tables == k) @ partners for k in pair)
     rows = np.flatnonzero(first.any(axis=1) & second.any(axis=1) & ~(first & second).any(axis=1))
     return rows, np.stack([first[rows], second[rows]])
+
+
+def games_together(results: Results, agents: int) -> dict[tuple[int, int], Results]:
+    """Return the games of each pair of agents that sat at one table, by their numbers, ascending.
+
+    Counting each pair in its own games takes time as the games have seats, not as they have pairs.
+    """
+    seats = results.tables.T
+    games = np.arange(len(results))
+    keys = [
+        np.unique(((np.minimum(a, b) * agents + np.maximum(a, b)) * len(games) + games)[a != b])
+        for a, b in itertools.combinations(seats, 2)
+    ]
+    numbers, rows = np.divmod(np.unique(np.concatenate(keys)), max(len(games), 1))
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    parts = np.split(rows, starts[1:]) if len(rows) else []
+    return {
+        divmod(int(number), agents): results.rows(part)
+        for number, part in zip(numbers[starts], parts, strict=True)
+    }
 
 
 def play_pairing(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -147,18 +148,31 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
             raise ValueError(f"mixed is for 3 players, got {rules.players}")
         if agents < 3:
             raise ValueError(f"mixed needs three agents, got {agents}")
+        _check_deal(schedule, agents, 6 * math.comb(agents, 3))
         return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
     if schedule == "strangers":
         if rules.players != 4:
             raise ValueError(f"strangers is for 4 players, got {rules.players}")
         if agents < 3:
             raise ValueError(f"strangers needs three agents, got {agents}")
+        _check_deal(schedule, agents, 12 * math.comb(agents, min(agents, 4)))
         together = itertools.combinations(range(agents), min(agents, 4))
         return [_strangers(rules, chosen) for chosen in together]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
     firsts = range(agents if schedule == "round_robin" else 1)
+    pairs = math.comb(agents, 2) if schedule == "round_robin" else agents - 1
+    _check_deal(schedule, agents, pairs * (6 if rules.players == 3 else 2))
     return [pairing(rules, i, j) for i in firsts for j in range(i + 1, agents)]
+
+
+def _check_deal(schedule: str, agents: int, games: int) -> None:
+    """Refuse a deal of too many games, before its meetings fill the memory."""
+    if games > MOST_GAMES:
+        raise ValueError(
+            f"{schedule} of {agents} agents has {games:,} games a deal, at most {MOST_GAMES:,} "
+            "are possible"
+        )
 
 
 def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
@@ -249,7 +263,7 @@ class Plan:
         """The team of each seat."""
         return [self.rules.team(seat) for seat in range(self.rules.players)]
 
-    @property
+    @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """All pairs of agents that meet, ascending."""
         result = {
@@ -257,7 +271,7 @@ class Plan:
         }
         return sorted(result)
 
-    @property
+    @cached_property
     def games_per_deal(self) -> int:
         """Number of games of one deal: the seatings of all meetings."""
         return sum(len(meeting.seatings) for meeting in self.meetings)
@@ -281,14 +295,18 @@ class Plan:
     def fixtures(self, start: int, stop: int) -> Fixtures:
         """Return games number ``start`` to ``stop - 1``."""
         deals, places = np.divmod(np.arange(start, stop), self.games_per_deal)
-        meeting_of = np.repeat(np.arange(len(self.meetings)), self._seatings)
-        seating_of = np.concatenate([np.arange(count) for count in self._seatings])
-        tables = np.concatenate([meeting.seatings for meeting in self.meetings])
-        return Fixtures(meeting_of[places], deals, seating_of[places], tables[places])
+        meetings, seatings, tables = self._deal
+        return Fixtures(meetings[places], deals, seatings[places], tables[places])
 
-    @property
-    def _seatings(self) -> list[int]:
-        return [len(meeting.seatings) for meeting in self.meetings]
+    @cached_property
+    def _deal(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """The games of a deal: meeting, seating, table."""
+        counts = [len(meeting.seatings) for meeting in self.meetings]
+        return (
+            np.repeat(np.arange(len(counts)), counts),
+            np.concatenate([np.arange(count) for count in counts]),
+            np.concatenate([meeting.seatings for meeting in self.meetings]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values for JSON."""
@@ -331,10 +349,12 @@ class Plan:
 
 def labels(names: Sequence[str]) -> list[str]:
     """Return the names of agents, numbered where one occurs more than once."""
-    return [
-        f"{name} #{names[: index + 1].count(name)}" if names.count(name) > 1 else name
-        for index, name in enumerate(names)
-    ]
+    counts, numbers = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        numbers[name] += 1
+        result.append(f"{name} #{numbers[name]}" if counts[name] > 1 else name)
+    return result
 
 
 def seatings_array(

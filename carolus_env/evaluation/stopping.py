@@ -12,6 +12,7 @@ import numpy as np
 
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.pairing import pair_scores
+from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.seating import Plan, labels
 from carolus_env.evaluation.sequential import (
     NOT_STRONGER,
@@ -41,18 +42,16 @@ def deal_scores(
     return sums / sizes, int(sizes[0]) if len(sizes) else 0
 
 
-def standing(
-    plan: Plan, results: Results, ratings: Callable[[], Any] | None
-) -> dict[str, Any] | None:
+def standing(plan: Plan, results: Results, ratings: Callable[[], Ratings]) -> dict[str, Any] | None:
     """Return the stop rule's state as plain values for JSON; None: the plan has none.
 
     Args:
         plan: the tournament's plan.
         results: complete deals, at least one.
-        ratings: a function that computes the ratings; None: leave out what needs them.
+        ratings: a function that computes the ratings, where the rule needs them.
 
     Returns:
-        ``reached``: whether the rule ends the tournament (None: not known without ratings), and
+        ``reached``: whether the rule ends the tournament, and
 
         - of a test: ``test``, ``pair``, ``verdict``, ``deals``, ``ratio``, ``bounds``, ``elo``;
         - of ``until``: ``until`` and ``widening``, by which the ratings' intervals are multiplied
@@ -69,11 +68,8 @@ def standing(
         }
     if plan.until is None:
         return None
-    factor, reached = widening(len(results) // plan.games_per_deal), None
-    if ratings is not None:
-        rated = ratings()
-        widths = factor * (np.asarray(rated.high) - np.asarray(rated.low))
-        reached = bool((widths < plan.until).all())
+    factor, rated = widening(len(results) // plan.games_per_deal), ratings()
+    reached = bool((factor * (rated.high - rated.low) < plan.until).all())
     return {"reached": reached, "until": plan.until, "widening": factor}
 
 

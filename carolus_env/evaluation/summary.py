@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.columns import FIGURES, Results
-from carolus_env.evaluation.games import ArenaError
+from carolus_env.evaluation.columns import Results, agent_statistics
 from carolus_env.evaluation.pairing import (
     PairingResult,
     count_ends,
+    games_together,
     mean_interval,
     pair_scores,
     pairing_result,
 )
+from carolus_env.evaluation.ratings import Ratings, rate
 from carolus_env.evaluation.seating import Plan, labels
 from carolus_env.evaluation.stopping import standing, standing_text
-from carolus_env.system import failures
 from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import DataError, check, expect
 
@@ -31,7 +28,6 @@ Summary = Mapping[str, Any]
 
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
-_NEEDED: Final = {"ratings": "scipy", "report": "matplotlib"}
 
 
 def complete_deals(plan: Plan, results: Results) -> Results:
@@ -42,25 +38,21 @@ def complete_deals(plan: Plan, results: Results) -> Results:
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
     """Return each pair of agents that met, with its result over complete deals."""
+    games = games_together(complete_deals(plan, results), len(plan.agents))
+    return [
+        (pair, pairing_result(plan.agents, games[pair], pair, plan.team))
+        for pair in plan.pairs
+        if pair in games
+    ]
+
+
+def ratings(plan: Plan, results: Results) -> Ratings:
+    """Return ratings from the complete deals, see `carolus_env.evaluation.ratings.rate`."""
     counted = complete_deals(plan, results)
-    if not len(counted):
-        return []
-    return [(pair, pairing_result(plan.agents, counted, pair, plan.team)) for pair in plan.pairs]
-
-
-def ratings(plan: Plan, results: Results) -> Any:
-    """Return ratings from the complete deals, see `carolus_env.evaluation.ratings.rate`.
-
-    Raises:
-        ArenaError: when the extra ``evaluation`` is not installed.
-    """
-    rate = extra("ratings").rate
-    counted = complete_deals(plan, results)
-    rules = plan.rules
     return rate(
         counted.tables,
         counted.shares,
-        np.array([rules.team(seat) for seat in range(rules.players)]),
+        np.array(plan.team),
         counted.deals,
         len(plan.agents),
         anchor=anchor(plan.agents, plan.schedule),
@@ -82,25 +74,7 @@ def anchor(agents: Sequence[str], schedule: str) -> int | None:
     return agents.index("random") if "random" in agents else None
 
 
-def extra(name: str) -> Any:
-    """Return a module of the arena that needs the extra ``evaluation``.
-
-    Raises:
-        ArenaError: when that is missing; the text says how to install it.
-    """
-    try:
-        if find_spec(needed := _NEEDED[name]) is None:
-            raise ImportError(f"No module named {needed!r}")
-        return importlib.import_module(f"carolus_env.evaluation.{name}")
-    except ImportError as error:
-        raise ArenaError(
-            f"{name} cannot be used ({error}); {failures.install('evaluation')}"
-        ) from error
-
-
-def summary(
-    plan: Plan, results: Results, *, complete: bool, seconds: float, rated: bool = True
-) -> dict[str, Any]:
+def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> dict[str, Any]:
     """Return the statistics of a tournament, for JSON and for the report.
 
     Args:
@@ -108,29 +82,26 @@ def summary(
         results: the games; only those of complete deals count.
         complete: True: the tournament was played to its end.
         seconds: time spent.
-        rated: False leaves out the ratings (None), which works without the extra ``evaluation``.
 
     Raises:
-        ArenaError: when ratings are wanted and the extra is missing.
         ValueError: when no deal is complete.
     """
     counted = complete_deals(plan, results)
     if not len(counted):
         raise ValueError("no deal has been played in all seatings")
     paired = pairings(plan, counted)
-    rating = ratings(plan, counted) if rated else None
-    agents = []
-    for k, spec in enumerate(plan.agents):
-        rates = [result.win_rate[pair.index(k)] for pair, result in paired if k in pair]
-        agents.append(
-            {
-                "spec": spec,
-                "rating": None if rating is None else rating.of(k),
-                "win_share": float(np.mean(rates)),
-                **{f.key: f.value(counted, counted.tables == k) for f in FIGURES},
-            }
-        )
-    rule = standing(plan, counted, (lambda: rating) if rated else None)
+    rating = ratings(plan, counted)
+    rates: list[list[float]] = [[] for _ in plan.agents]
+    for pair, result in paired:
+        for k, win_rate in zip(pair, result.win_rate, strict=True):
+            rates[k].append(win_rate)
+    statistics = agent_statistics(counted, len(plan.agents))
+    agents = [
+        {"spec": spec, "rating": rating.of(k), "win_share": float(np.mean(rates[k]))}
+        | statistics[k]
+        for k, spec in enumerate(plan.agents)
+    ]
+    rule = standing(plan, counted, lambda: rating)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -143,12 +114,8 @@ def summary(
         "agents": agents,
         "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in paired],
         "cycle": cycle(plan, counted),
-        "play": {
-            "mean_rounds": float(counted.rounds.mean()),
-            "mean_lead_changes": float(counted.lead_changes.mean()),
-            "ends": count_ends(counted),
-        },
-        "versions": versions("torch", "scipy"),
+        "play": {"mean_rounds": float(counted.rounds.mean()), "ends": count_ends(counted)},
+        "versions": versions("torch"),
         "machine": machine(),
         "seconds": seconds,
         **({} if rule is None else {"stop_rule": {**rule, "text": standing_text(plan, rule)}}),
@@ -161,24 +128,27 @@ def cycle(plan: Plan, results: Results) -> str | None:
     An agent beats another when its win rate is above one half with 95 % confidence in all pairs
     together (Bonferroni).
     """
-    names = labels(plan.agents)
-    beats: dict[tuple[int, int], float] = {}
+    names, games = labels(plan.agents), games_together(results, len(plan.agents))
+    beats = np.zeros((len(names), len(names)))  # win rates, where it does
     for i, j in plan.pairs:
-        rows, scores = pair_scores(results, (i, j), plan.team)
-        low, high = mean_interval(scores, results.deals[rows], 1 - 0.05 / len(plan.pairs))
+        rows, scores = pair_scores(games[i, j], (i, j), plan.team)
+        deals = games[i, j].deals[rows]
+        low, high = mean_interval(scores, deals, 1 - 0.05 / len(plan.pairs))
         rate = float(scores.mean())
         if low > 0.5:
             beats[i, j] = rate
         elif high < 0.5:
             beats[j, i] = 1 - rate
-    circles = [((i, j), (j, k), (k, i)) for i, j, k in itertools.permutations(range(len(names)), 3)]
-    result = [links for links in circles if all(link in beats for link in links)]
-    if not result:
+    clearest, links = 0.0, []
+    for i in range(len(names)):  # the least of three links, for all j and k at once
+        least = np.minimum(np.minimum(beats[i][:, None], beats), beats[:, i])
+        if least.max() > clearest:
+            clearest = least.max()
+            j, k = np.unravel_index(least.argmax(), least.shape)
+            links = [(i, int(j)), (int(j), int(k)), (int(k), i)]
+    if not links:
         return None
-    clearest = max(result, key=lambda links: min(beats[link] for link in links))
-    return ", ".join(
-        f"{names[i]} beats {names[j]} ({100 * beats[i, j]:.0f} %)" for i, j in clearest
-    )
+    return ", ".join(f"{names[i]} beats {names[j]} ({100 * beats[i, j]:.0f} %)" for i, j in links)
 
 
 def check_summary(data: Any) -> Summary:

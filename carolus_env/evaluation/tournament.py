@@ -81,10 +81,10 @@ class Tournament:
         """Return the result of each pair of agents over the complete deals so far."""
         return [result for _, result in summaries.pairings(self.plan, self.results)]
 
-    def summary(self, *, rated: bool = True) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the statistics so far, see `carolus_env.evaluation.summary`."""
         return summaries.summary(
-            self.plan, self.results, complete=self.complete, seconds=self.seconds, rated=rated
+            self.plan, self.results, complete=self.complete, seconds=self.seconds
         )
 
     def run(
@@ -123,8 +123,6 @@ class Tournament:
         players = ready(workers)
         if resume and file is None:
             raise ValueError("resume needs the file of the tournament")
-        if self.plan.until is not None:
-            summaries.extra("ratings")  # fails before anything is played
         with contextlib.ExitStack() as stack:
             if file is not None:
                 stack.enter_context(locked(file))
@@ -186,7 +184,7 @@ class Tournament:
                 break
         self.complete = True
 
-    def standing(self, *, rated: bool = False) -> dict[str, Any] | None:
+    def standing(self) -> dict[str, Any] | None:
         """Return the stop rule's state after the complete deals (see `evaluation.stopping`).
 
         None without a stop rule or a complete deal.
@@ -194,11 +192,10 @@ class Tournament:
         counted = summaries.complete_deals(self.plan, self.results)
         if not len(counted):
             return None
-        ratings = (lambda: summaries.ratings(self.plan, counted)) if rated else None
-        return stopping.standing(self.plan, counted, ratings)
+        return stopping.standing(self.plan, counted, lambda: summaries.ratings(self.plan, counted))
 
     def _stops(self) -> bool:
-        result = self.standing(rated=True)
+        result = self.standing()
         return result is not None and result["reached"]
 
 

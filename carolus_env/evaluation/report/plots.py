@@ -6,21 +6,12 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
-from carolus_env.evaluation.report.standings import StandingsRow
-from carolus_env.evaluation.report.texts import (
-    BLUE,
-    GREY,
-    INK,
-    LINE,
-    PAPER,
-    blend,
-    elo,
-    percent,
-    shortened,
-)
+from carolus_env.evaluation.report.tables import BLUE, StandingsRow, blend, elo, percent, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
 
 _STYLE: Final[dict[Any, Any]] = {
     "svg.hashsalt": "carolus",  # else ids in the file are random
@@ -43,15 +34,14 @@ _STYLE: Final[dict[Any, Any]] = {
 
 
 def plots(lines: Sequence[StandingsRow]) -> dict[str, bytes]:
-    """Return the plots as files by name; those of ratings only where there are ratings."""
+    """Return the plots as files by name."""
     import matplotlib
 
     files: dict[str, bytes] = {}
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # independent of the user's settings
         matplotlib.rcParams.update(_STYLE)
-        if any(line.rating for line in lines):
-            files |= _images("ratings", _ratings_plot(lines))
+        files |= _images("ratings", _ratings_plot(lines))
         files |= _images("wins", _wins_plot(lines))
     return files
 
@@ -70,22 +60,21 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     """Plot ratings with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
-    rated = [(line, line.rating) for line in lines if line.rating is not None]
-    figure = Figure(figsize=(8, 0.75 + 0.33 * len(rated)), layout="constrained", facecolor=PAPER)
+    figure = Figure(figsize=(8, 0.75 + 0.33 * len(lines)), layout="constrained", facecolor=PAPER)
     axes = figure.subplots()
-    points = [rating[0] for _, rating in rated]
+    points = [line.rating[0] for line in lines]
     spread = max(points) - min(points)
     # The interval of a perfect score may end far outside: an arrow shows that it continues.
     least, most = min(points) - max(200, spread), max(points) + max(200, spread)
-    for y, (line, rating) in enumerate(rated):
-        point, low, high = rating
+    for y, line in enumerate(lines):
+        point, low, high = line.rating
         axes.plot([max(low, least), min(high, most)], [y, y], color=BLUE, linewidth=2, alpha=0.55)
         axes.plot(point, y, "o", color=BLUE, markersize=6)
         for end, beyond, marker in ((least, low < least, "<"), (most, high > most, ">")):
             if beyond:
                 axes.plot(end, y, marker, color=BLUE, markersize=5)
         axes.annotate(
-            elo(rating, line.won),
+            elo(line.rating, line.won),
             (1, y),
             (8, 0),
             xycoords=axes.get_yaxis_transform(),
@@ -93,8 +82,8 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             va="center",
             annotation_clip=False,
         )
-    axes.set_yticks(range(len(rated)), shortened(line.name for line, _ in rated))
-    axes.set_ylim(len(rated) - 0.5, -0.5)
+    axes.set_yticks(range(len(lines)), shortened(line.name for line in lines))
+    axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.margins(x=0.04)
     axes.grid(axis="x")
     axes.axvline(0, color=GREY, linewidth=0.8, zorder=0.5)

@@ -1,0 +1,281 @@
+"""The tables of a tournament, which the terminal and the page show: from its summary alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from carolus_env.evaluation.seating import labels
+from carolus_env.evaluation.summary import Summary, anchor, check_summary
+
+BLUE, VERMILION = "#0072b2", "#d55e00"
+"""More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
+
+Rating = tuple[float, float, float]
+"""Elo, and the ends of its 95 % interval."""
+
+_ELLIPSIS: Final = "\u2026"
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, and the side on which its cells are aligned."""
+
+    head: str
+    align: str = "right"
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    name: str = ""
+    """The full name of an agent, where the text may be a shortened one."""
+    rate: float | None = None
+    """The win rate that colours the cell."""
+    interval: Rating | None = None
+    """A win rate and the ends of its interval, which the page draws."""
+
+
+class Table(NamedTuple):
+    """A table; the columns on the left say most, and are kept where there is little room."""
+
+    title: str
+    columns: list[Column]
+    rows: list[list[Cell]]
+
+    def texts(self) -> list[list[str]]:
+        """Return heads and rows as text."""
+        rows = ([cell.text for cell in row] for row in self.rows)
+        return [[column.head for column in self.columns], *rows]
+
+
+@dataclass(frozen=True)
+class StandingsRow:
+    """One agent's line of the cross table."""
+
+    agent: int
+    """The agent's number in the summary."""
+    name: str
+    """The agent's spec; with a number where two agents have the same."""
+    rating: Rating
+    won: float
+    """Win rate in all games."""
+    against: tuple[float | None, ...]
+    """Win rates against the agents, in the order of the standings; None: they never met."""
+
+
+def standings(summary: Summary) -> list[StandingsRow]:
+    """Return the agents by rating, the strongest first.
+
+    Raises:
+        ValueError: when this is not the summary of a tournament.
+    """
+    agents = check_summary(summary)["agents"]
+    names = labels([printable(agent["spec"]) for agent in agents])
+    order = sorted(range(len(agents)), key=lambda k: -agents[k]["rating"]["elo"])
+    rates: dict[tuple[int, int], float] = {}
+    for pairing in summary["pairings"]:
+        i, j = pairing["pair"]
+        rates[i, j], rates[j, i] = pairing["win_rate"]
+    return [
+        StandingsRow(
+            agent=k,
+            name=names[k],
+            rating=_rating(agents[k]["rating"]),
+            won=agents[k]["win_share"],
+            against=tuple(rates.get((k, other)) for other in order),
+        )
+        for k in order
+    ]
+
+
+def _rating(values: Mapping[str, float]) -> Rating:
+    return values["elo"], values["low"], values["high"]
+
+
+# ------------------------------------------------------------------------------------ tables
+
+
+def cross_table(summary: Summary) -> Table:
+    """Return the ranking, with each agent's win rate against the agent of each rank, in percent.
+
+    Raises:
+        ValueError: when this is not the summary of a tournament.
+    """
+    lines = standings(summary)
+    columns = [Column("#"), Column("agent", "left"), Column("Elo [95 %]"), Column("won %")]
+    columns += [Column(str(rank), "center") for rank, _ in enumerate(lines, 1)]
+    columns.append(Column("a decision"))
+    rows = [
+        [
+            Cell(str(rank)),
+            name,
+            Cell(elo(line.rating, line.won)),
+            Cell(percent(line.won, 1)),
+            *(
+                Cell("-" if other == rank else percent(rate), rate=rate)
+                for other, rate in enumerate(line.against, 1)
+            ),
+            Cell(duration(summary["agents"][line.agent]["us_per_decision"])),
+        ]
+        for rank, (line, name) in enumerate(zip(lines, _names(lines), strict=True), 1)
+    ]
+    return Table(title(summary), columns, rows)
+
+
+def pairings_table(summary: Summary) -> Table:
+    """Return every pairing, from its stronger agent's side.
+
+    Raises:
+        ValueError: when this is not the summary of a tournament.
+    """
+    lines = standings(summary)
+    names = dict(zip((line.agent for line in lines), _names(lines), strict=True))
+    rank = {line.agent: index for index, line in enumerate(lines)}
+    rows = []
+    for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):
+        pair, wins, castles = pairing["pair"], pairing["wins"], pairing["mean_castles"]
+        a, b = (0, 1) if rank[pair[0]] < rank[pair[1]] else (1, 0)
+        rate, (low, high) = pairing["win_rate"][a], pairing["ci95"][a]
+        ends = (f"{spaced(name)} {count:,}" for name, count in pairing["ends"].items())
+        rows.append(
+            [
+                names[pair[a]],
+                names[pair[b]],
+                Cell(
+                    f"{percent(rate, 1)} [{percent(low, 1)}, {percent(high, 1)}]",
+                    interval=(rate, low, high),
+                ),
+                Cell(f"{wins[a]}-{pairing['draws']}-{wins[b]}"),
+                Cell(f"{pairing['games']:,}"),
+                Cell(f"{castles[a]:.1f} : {castles[b]:.1f}"),
+                Cell(f"{pairing['mean_rounds']:.1f}"),
+                Cell(printable(", ".join(ends))),
+            ]
+        )
+    heads = ("won % [95 %]", "W-D-L", "games", "castles", "rounds")
+    columns = [Column("agent", "left"), Column("against", "left"), *map(Column, heads)]
+    return Table("", [*columns, Column("ended by", "left")], rows)
+
+
+def play_table(summary: Summary) -> Table:
+    """Return what each agent played, and how fast.
+
+    Raises:
+        ValueError: when this is not the summary of a tournament.
+    """
+    lines = standings(summary)
+    agents = [summary["agents"][line.agent] for line in lines]
+    rows = [
+        [
+            name,
+            Cell(f"{agent['mean_castles']:.1f}"),
+            Cell(f"{agent['games']:,}"),
+            Cell(f"{agent['decisions']:,}"),
+            Cell(duration(agent["us_per_decision"])),
+        ]
+        for name, agent in zip(_names(lines), agents, strict=True)
+    ]
+    heads = ("castles", "games", "decisions", "a decision")
+    return Table("", [Column("agent", "left"), *map(Column, heads)], rows)
+
+
+def _names(lines: Sequence[StandingsRow]) -> list[Cell]:
+    names = [line.name for line in lines]
+    return [Cell(short, name) for short, name in zip(shortened(names), names, strict=True)]
+
+
+# ------------------------------------------------------------------------------------ texts
+
+
+def printable(text: object) -> str:
+    """Return the text, with characters that cannot be printed or encoded replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def shortened(names: Iterable[str], length: int = 32) -> list[str]:
+    """Return the names, long ones without their middle, still all different."""
+    head = length // 3
+    return labels(
+        [
+            name if len(name) <= length else f"{name[:head]}{_ELLIPSIS}{name[head + 1 - length :]}"
+            for name in names
+        ]
+    )
+
+
+def title(summary: Summary) -> str:
+    """Return the report's title in one line."""
+    agents = [agent["spec"] for agent in summary["agents"]]
+    zero = anchor(agents, summary["schedule"])
+    parts = [
+        f"{summary['rules']['players']} players",
+        summary["schedule"],
+        f"{summary['deals']:,} deal{'s' * (summary['deals'] != 1)}",
+        f"{summary['games']:,} games",
+        f"seed {summary['seed']}",
+        f"Elo 0: {'the mean' if zero is None else agents[zero]}",
+    ]
+    if not summary["complete"]:
+        parts.append("cut short")
+    return printable(spaced(", ".join(parts)))
+
+
+def spaced(name: object) -> str:
+    """Return a key as words."""
+    return str(name).replace("_", " ")
+
+
+def elo(rating: Rating, won: float) -> str:
+    """Return a rating and its interval; one end, where all games were won or lost.
+
+    Args:
+        rating: the rating.
+        won: the agent's win rate in all games.
+    """
+    point, low, high = map(round, rating)
+    if low < high and won in (0, 1):
+        return f"above {low}" if won else f"below {high}"
+    return f"{point} [{low}, {high}]"
+
+
+def percent(rate: float | None, digits: int = 0) -> str:
+    """Format a rate in percent; 0 and 100 only for exactly that."""
+    if rate is None:
+        return ""
+    text, least = f"{100 * rate:.{digits}f}", 10.0**-digits
+    if float(text) >= 100 and rate < 1:
+        return f">{100 - least:.{digits}f}"
+    if float(text) <= 0 < rate:
+        return f"<{least:.{digits}f}"
+    return text
+
+
+def duration(microseconds: float) -> str:
+    """Format a duration in the unit that fits."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= 0.9995 * size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds:.3g} us"
+
+
+def strength_of_colour(rate: float) -> float:
+    """Return the strength of a win rate's colour: 0 at one half, 0.75 at 0 and 1."""
+    return 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
+
+
+def blend(rate: float) -> str:
+    """Return a win rate's colour: blue for more than half, vermilion for less, white between."""
+    strong, part = (BLUE if rate > 0.5 else VERMILION), strength_of_colour(rate)
+    channels = (int(strong[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + part * (channel - 255)):02x}" for channel in channels)
+
+
+def facts(summary: Summary) -> list[tuple[str, Any]]:
+    """Return all that is needed to play the tournament again, by name."""
+    result = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
+    result.append(("time", duration(1e6 * summary["seconds"])))
+    for key in ("rules", "versions", "machine"):
+        result += summary[key].items()
+    return [(spaced(name), value) for name, value in result if value is not None]
