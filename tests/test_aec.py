@@ -327,10 +327,15 @@ def test_a_refused_reset_leaves_the_game_as_it_was():
         ({"position": three}, ValueError, r"Rules\(players=3.*Rules\(players=2"),
         ({"position": given, "first_player": 0}, ValueError, "position .*first_player"),
     ):
-        with pytest.raises(error, match=named):
-            env.reset(options=options)
-        assert env.games.tobytes() == before and env.record() == record
+        for seed in (77, None):
+            with pytest.raises(error, match=named):
+                env.reset(seed=seed, options=options)
+            assert env.games.tobytes() == before and env.record() == record
     assert is_over(play(env, np.random.default_rng(2)))
+    env.reset()
+    other = started()
+    other.reset()
+    assert env.games.tobytes() == other.games.tobytes(), "nor are the games after it others"
 
 
 COPIES = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env)), lambda env: env.clone()]
@@ -398,8 +403,14 @@ def test_nothing_can_be_done_before_the_first_reset():
         with pytest.raises((AssertionError, AttributeError), match=r"before"):
             call()
     env = carolus_magnus_v0.raw_env(render_mode="ansi")
+    parallel = carolus_magnus_v0.parallel_env()
     calls = (env.state, env.render, env.record, lambda: env.games, lambda: env.observe("player_0"))
-    for call in calls:
-        with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
+    made = ("agent_selection", "rewards", "terminations", "truncations", "infos")
+    more = (env.last, lambda: env.step(5), lambda: parallel.step({"player_0": 0}))
+    for call in (*calls, *more, *(lambda name=name: getattr(env, name) for name in made)):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset first"):
             call()
+    assert not hasattr(env, "agent_selection")
+    with pytest.raises(AttributeError, match="no attribute 'rewrads'"):
+        _ = env.rewrads
     assert env._repr_svg_() is None

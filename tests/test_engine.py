@@ -116,6 +116,7 @@ def test_an_impossible_argument_of_a_new_game_is_refused():
         ("seed", np.array([1, 2, 3]), "(3,)"),
         ("seed", np.array([1.0, 2.0]), "float64"),
         ("seed", np.array([True, True]), "bool"),
+        ("seed", True, "True"),
         ("seed", np.array([5, -7]), "-7"),
         ("territories", LAID_OUT[:14], "(15,) or (2, 15)"),
         ("territories", [LAID_OUT], "(1, 15)"),

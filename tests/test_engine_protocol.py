@@ -201,10 +201,11 @@ def test_a_program_may_answer_in_the_notation_and_give_values(stub):
 ANSWERS = {
     "print('hello', flush=True)": "sent 'hello': not JSON: Expecting value, column 1",
     "print(flush=True)": "sent '': not JSON",
-    "say(id=asked['id'])": "answered action None; legal",
+    "say(id=asked['id'])": "answered action None, no whole number and no text",
     "say(id='1', action=15)": r"sent '{.id.: .1., .action.: 15}': id must be a whole number",
     "say(id=asked['id'], action=0)": r"answered action 0; legal are \[15, 16,",
-    "say(id=asked['id'], action=True)": "answered action True; legal",
+    "say(id=asked['id'], action=True)": "answered action True, no whole number and no text",
+    "say(id=asked['id'], action=15.0)": r"answered action 15\.0, no whole number and no text",
     "say(id=asked['id'], action='E+1')": r"answered move 'E\+1': expected a paladin",
     "say(id=asked['id'], action='2 red>court')": "answered action '2 red>court'; legal",
     "say(id=9, action=15)": "answered id 9, expected 1",

@@ -191,6 +191,45 @@ def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape(k
             envs.step_wait()
 
 
+@both_kinds
+def test_opponents_decide_in_the_games_that_are_played_only(name, one, many):
+    decided = []
+
+    class Noting(ce.Agent):
+        def act(self, states, generators):
+            decided.append(len(states))
+            return ce.legal_masks(states).argmax(axis=1)
+
+    kinds = {"players": 3, "opponents": Noting()}
+    for make in (lambda: many(8, **kinds), lambda: one(**kinds)):
+        decided.clear()
+        env = make()
+        assert not decided, "no game has started"
+        env.reset(seed=1)
+        assert 0 < sum(decided) <= 8 * 2 * 9
+
+
+@both_kinds
+def test_a_single_game_that_is_over_asks_for_a_plain_reset(name, one, many):
+    env = one(illegal="forfeit")
+    env.reset(seed=1)
+    assert env.step(int(env.action_masks().argmin()))[2]
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"^the game is over: call reset$"):
+        env.step(0)
+    env.reset()
+    assert env.action_masks().any()
+    envs = many(2, autoreset_mode=AutoresetMode.DISABLED, render_mode="ansi")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.render()
+    envs.reset(seed=1)
+    envs.step(envs.action_masks().argmin(axis=1))
+    with pytest.raises(gymnasium.error.ResetNeeded, match="reset_mask"):
+        envs.step(np.zeros(2, np.int64))
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"games \[1\]"):
+        envs.step(np.zeros(2, np.int64))
+
+
 ALONE = ("CarolusMagnus-v0", "CarolusMagnusTurns-v0")
 CLANS = [0, 1, 2, 3, 4] * 3
 
@@ -305,7 +344,9 @@ def test_what_no_game_can_start_from_is_refused_and_changes_nothing(options, exp
     for _ in range(9):
         actions = env.action_masks().argmax(axis=-1)
         assert data_equivalence(env.step(actions), other.step(actions), exact=True)
+    assert data_equivalence(env.reset(), other.reset(), exact=True)
     if isinstance(env, CarolusEnv):
+        assert env.np_random.integers(2**60) == other.np_random.integers(2**60)
         with pytest.raises(ValueError, match="unknown option 'reset_mask'"):
             env.reset(options={"reset_mask": np.ones(1, np.bool_)})
 

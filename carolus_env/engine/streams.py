@@ -6,7 +6,6 @@ a place in a batch: seed ``k`` gives the same stream in any row.
 
 from __future__ import annotations
 
-import operator
 import secrets
 
 import numpy as np
@@ -89,12 +88,7 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
             raise ValueError(f"seeds must not be negative, got {seed.min()}")
         seeds = seed.astype(np.uint64)
     else:
-        try:
-            first = operator.index(seed)
-        except TypeError:
-            first = -1
-        if not 0 <= first < 2**64:
-            raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
+        first = whole_number("seed", seed, 0, 2**64 - 1)
         seeds = np.uint64(first) + np.arange(n, dtype=np.uint64)
     _seeded(seeds)
     return seeds

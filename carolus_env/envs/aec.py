@@ -81,7 +81,7 @@ import copy
 import inspect
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, ParamSpec, Unpack, cast
+from typing import Any, Final, Literal, ParamSpec, Unpack, cast
 
 import gymnasium
 import numpy as np
@@ -111,13 +111,20 @@ RENDER_FPS = 2
 Arguments = ParamSpec("Arguments")
 
 
+_NOT_STARTED: Final = "call reset first: no game has started"
+
+
+class NotStartedError(gymnasium.error.ResetNeeded, AttributeError):
+    """An attribute of an environment that is there after the first `reset` only."""
+
+
 class _NotStarted:
     """A stand-in for the game before the first `reset`, without attributes."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise gymnasium.error.ResetNeeded("call reset first: no game has started")
+        raise gymnasium.error.ResetNeeded(_NOT_STARTED)
 
 
 class CheckedEnv(OrderEnforcingWrapper):
@@ -141,6 +148,12 @@ class CheckedEnv(OrderEnforcingWrapper):
     def clone(self) -> CheckedEnv:
         """Return an independent copy, dice to come included."""
         return copy.deepcopy(self)
+
+
+_MADE_BY_RESET: Final = (
+    *("agent_selection", "rewards", "_cumulative_rewards"),
+    *("terminations", "truncations", "infos"),
+)
 
 
 class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
@@ -197,6 +210,12 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self._game: Game = cast(Game, _NotStarted())
         self.agents: list[str] = []
 
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what `reset` makes, where there was none: Python asks for missing names only."""
+        if name in _MADE_BY_RESET:
+            raise NotStartedError(_NOT_STARTED)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _known(self, agent: str) -> str:
         one_of("agent", agent, tuple(self.possible_agents))
         return agent
@@ -222,17 +241,21 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
         Raises:
             ValueError: for a seed or an option that no game can start from (`PositionError` for a
-                position). The previous game stays as it was.
+                position). The previous game, and the games after it, stay as they were.
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
         for key in options:  # PettingZoo's own test passes an unknown one
             if key not in starts.OPTIONS:
                 gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {starts.OPTIONS}")
-        if seed is not None or self._random is None:
-            self._random = np.random.default_rng(seed)
-        drawn = int(self._random.integers(2**63))
+        random = self._random
+        if seed is not None or random is None:
+            random = np.random.default_rng(seed)
+        elif options:  # which may be refused, and then nothing was drawn
+            random = copy.deepcopy(random)
+        drawn = int(random.integers(2**63))
         self._start = starts.first_game(self.rules, options, drawn, seed)
+        self._random = random
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)
         self._actions: list[int] = []
@@ -322,7 +345,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             ValueError: for a game that was started from a position: a record begins at the set-up.
         """
         if isinstance(self._game, _NotStarted):
-            raise gymnasium.error.ResetNeeded("call reset before record")
+            raise gymnasium.error.ResetNeeded(_NOT_STARTED)
         if not self._from_set_up:
             raise ValueError("a game that was started from a position has no record")
         return make_record(self._start, self._actions)

@@ -86,7 +86,9 @@ class CarolusVectorEnv(LearnerVectorEnv):
         num_envs = whole_number("num_envs", num_envs, 1)
         check_options(illegal, observation, render_mode, VECTOR_RENDER_MODES)
         super().__init__(
-            LearnerGames(chosen, num_envs, FixedOpponents(chosen, opponents), seat=seat),
+            LearnerGames(
+                chosen, num_envs, FixedOpponents(chosen, opponents), seat=seat, start=False
+            ),
             observation_box(players, np.dtype(observation)),
             illegal=illegal,
             masks=masks,
@@ -134,7 +136,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         num_envs = whole_number("num_envs", num_envs, 1)
         check_options(illegal, "float32", render_mode, VECTOR_RENDER_MODES)
         turns, fixed = Turns(candidates, plans), FixedOpponents(chosen, opponents)
-        games = TurnGames(chosen, num_envs, fixed, seat=seat, turns=turns)
+        games = TurnGames(chosen, num_envs, fixed, seat=seat, turns=turns, start=False)
         super().__init__(
             games,
             candidates_box(games),

@@ -159,6 +159,7 @@ class LearnerGames:
             to the next seat with every game.
         seed: seed of the first games (row ``i`` takes ``seed + i``), their dice and the opponents'
             draws. None: from the operating system.
+        start: False leaves the first games to `reset`, without which there are none.
 
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
@@ -182,6 +183,7 @@ class LearnerGames:
         *,
         seat: int | None = None,
         seed: int | None = None,
+        start: bool = True,
     ) -> None:
         instance("rules", rules, Rules, "carolus_env.Rules")
         n = whole_number("n, the number of games,", n, 1)
@@ -195,8 +197,9 @@ class LearnerGames:
         self.states = engine.blank_games(rules, n)
         self.seats = np.zeros(n, np.int64)
         self._generators = new_streams(0, n)
-        self._seatings = np.empty((n, rules.players), np.int64)
-        self.reset(seed)
+        self._seatings = np.full((n, rules.players), LEARNER)
+        if start:
+            self.reset(seed)
 
     def reset(
         self,

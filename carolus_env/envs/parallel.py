@@ -68,13 +68,14 @@ class CarolusParallelEnv(ParallelEnv):
             once the game is over.
 
         Raises:
+            ResetNeeded: before the first `reset`.
             KeyError: when the player to move has no action.
             IllegalActionError, TypeError: see `raw_env.step`.
         """
-        if not self.agents:
-            return {}, {}, {}, {}, {}
         env = self.aec_env
         mover = env.agent_selection
+        if not self.agents:
+            return {}, {}, {}, {}, {}
         instance("actions", actions, Mapping, "a dict with an action of each agent")
         if mover not in actions:
             raise KeyError(f"actions lack {mover}, who is to move, got those of {[*actions]}")

@@ -99,6 +99,8 @@ class LearnerVecEnv(VecEnv):
         rows, elsewhere = np.arange(self.num_envs), None
         if any(self._options):
             elsewhere = starts.start_from(self.games.rules, self._options)
+        if not self._reset_before and elsewhere is not None:
+            self.games.reset(self._next_seed)
         if self._next_seed is not None or not self._reset_before:
             self.games.reset(self._next_seed, None, elsewhere)
         elif elsewhere is not None:
@@ -261,7 +263,7 @@ class CarolusVecEnv(LearnerVecEnv):
         dtype: npt.DTypeLike = np.float32,
         render_mode: str | None = None,
     ) -> None:
-        games = LearnerGames(rules, n, _opponents(rules, opponents), seat=seat, seed=seed)
+        games = LearnerGames(rules, n, _opponents(rules, opponents), seat=seat, start=False)
         box = observation_box(rules.players, observation_dtype("dtype", dtype))
         super().__init__(games, box, seed, render_mode)
 
@@ -294,7 +296,7 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
         render_mode: str | None = None,
     ) -> None:
         fixed = _opponents(rules, opponents)
-        games = TurnGames(rules, n, fixed, seat=seat, seed=seed, turns=turns)
+        games = TurnGames(rules, n, fixed, seat=seat, turns=turns, start=False)
         super().__init__(games, candidates_box(games), seed, render_mode)
 
 

@@ -72,7 +72,7 @@ class TurnGames(LearnerGames):
     """`LearnerGames` in which a decision is a disc, a crown or a whole turn.
 
     Args:
-        rules, n, opponents, seat, seed: as for `LearnerGames`.
+        rules, n, opponents, seat, seed, start: as for `LearnerGames`.
         turns: options of the list of candidates.
 
     Attributes:
@@ -90,6 +90,7 @@ class TurnGames(LearnerGames):
         *,
         seat: int | None = None,
         seed: int | None = None,
+        start: bool = True,
         turns: Turns | None = None,
     ) -> None:
         n = whole_number("n, the number of games,", n, 1)
@@ -102,7 +103,7 @@ class TurnGames(LearnerGames):
         self.choices = np.zeros((n, self.actions, MOST_ACTIONS), np.int8)
         self.rows = np.zeros((n, self.actions, length(rules.players)), np.float32)
         self._list, self._view = self.turns.candidate_list(rules.players), View.new()
-        super().__init__(rules, n, opponents, seat=seat, seed=seed)
+        super().__init__(rules, n, opponents, seat=seat, seed=seed, start=start)
 
     # -------------------------------------------------------------------------------- decisions
 

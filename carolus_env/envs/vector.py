@@ -129,15 +129,15 @@ class LearnerVectorEnv(VectorEnv):
         start = None
         if each is not None:
             start = starts.start_from(self.games.rules, [each[row] for row in rows.tolist()])
-        if seeds is None:
-            if not self._started:
-                self.games.reset(None)
-            if start is not None:
-                self.games.reset(None, rows, start)
-            elif self._started:
-                self.games.restart(rows)
-        else:
+        begun = self._started
+        if not begun and (seeds is None or start is not None or len(rows) < self.num_envs):
+            self.games.reset(None)
+        if seeds is not None:
             self.games.reset(seeds[rows], rows, start)
+        elif start is not None:
+            self.games.reset(None, rows, start)
+        elif begun:
+            self.games.restart(rows)
         self._started = True
         self._over[rows] = False
         return self._look(), self._info(rows)
@@ -204,6 +204,11 @@ class LearnerVectorEnv(VectorEnv):
         observations = self._look()
         return observations, rewards, terminations, truncations, {**self._info(), **infos}
 
+    @property
+    def is_over(self) -> npt.NDArray[np.bool_]:
+        """A copy of the mask of the games that are over and were not reset, ``(num_envs,)``."""
+        return self._over.copy()
+
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Return the legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
 
@@ -218,9 +223,13 @@ class LearnerVectorEnv(VectorEnv):
         """Return a frame of each game; None without a render mode.
 
         Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
         """
         if self.render_mode is None:
             return None
+        self.action_masks()  # refused before the first `reset`
         if self.render_mode == "ansi":
             return tuple(board_text(state) for state in self.games.states)
         return tuple(self._pictures.frame(row) for row in range(self.num_envs))
@@ -319,9 +328,10 @@ class LearnerEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start a game; see `CarolusVectorEnv.reset`. There is no ``reset_mask``."""
-        super().reset(seed=seed_number(seed))
+        seed = seed_number(seed)
         starts.check_names(instance("options", options or {}, Mapping, "a dict"))
         observations, _ = self._vector.reset(seed=seed, options=options)
+        super().reset(seed=seed)  # last: a refused reset changes nothing
         return _first(observations), self._info()
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -332,6 +342,8 @@ class LearnerEnv(gymnasium.Env):
             ResetNeeded, IllegalActionError: see `CarolusVectorEnv.step`.
         """
         number = integer("action", action)
+        if self._vector.is_over[0]:
+            raise gymnasium.error.ResetNeeded("the game is over: call reset")
         observations, rewards, terminations, truncations, infos = self._vector.step(
             np.array([number])
         )

@@ -141,7 +141,9 @@ def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.v
         except NotationError as error:
             raise ProtocolError(f"answered {error}") from None
         action = actions[0] if len(actions) == 1 else action
-    if type(action) is not int or action not in request["legal"]:
+    if type(action) not in (int, str):
+        raise ProtocolError(f"answered action {shown(action)}, no whole number and no text")
+    if action not in request["legal"]:
         raise ProtocolError(f"answered action {shown(action)}; legal are {request['legal']}")
     return action
 

@@ -7,7 +7,6 @@ tells the browser to run no scripts but the server's own files.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
@@ -141,6 +140,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, api: Api, listening: socket.socket) -> None:
         self._api = api
+        self.interrupted = False
+        """True after Ctrl-C."""
         super().__init__(
             uvicorn.Config(
                 make_app(api, listening.getsockname()[1]),
@@ -159,6 +160,7 @@ class Server(uvicorn.Server):
             logging.getLogger(name).disabled = True
         for search in tuple(self._api.searches):
             search.set()
+        self.interrupted |= sig == signal.SIGINT
         super().handle_exit(sig, frame)
 
 
@@ -173,22 +175,22 @@ def serve(api: Api, listening: socket.socket, program: str) -> NoReturn:
         listening: the socket.
         program: how the user calls the command.
     """
-    code = 1
+    code, server = 1, Server(api, listening)
     try:
         try:
             start_compiling(api.roster)
-            Server(api, listening).run(sockets=[listening])
+            server.run(sockets=[listening])
             code = 0
         except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            code = 130
-            print(f"{program}: interrupted", file=sys.stderr)
+            server.interrupted = True
         except BaseException:
             traceback.print_exc()
-        finally:
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none
-                    stream.flush()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if server.interrupted:
+            code = 130
+            print(f"{program}: interrupted", file=sys.stderr)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
     finally:
         os._exit(code)
 
