@@ -31,11 +31,11 @@ from carolus_env.evaluation.placing import evaluate
 from carolus_env.evaluation.suite import data
 from carolus_env.learners import LEARNERS, checkpoint, read_config
 from carolus_env.learners.pool import Task, WorkerPool, combine
-from carolus_env.learners.ppo import PpoRun
+from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.provenance import commit, commit_of
-from carolus_env.learners.run import LEARNING
+from carolus_env.learners.run import LEARNING, SelfPlayRun
 from carolus_env.learners.scalars import Scalars
-from carolus_env.learners.td import TdConfig, TdRun
+from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, tensors, threads
 from carolus_env.system.log import Log
 
@@ -50,7 +50,7 @@ SMALL = {
 """The options of a run of some seconds."""
 LENGTH = {"ppo": ("steps", 640), "value": ("games", 66), "sb3": ("steps", 1100)}
 """The option that makes that run longer."""
-SELF_PLAY = {"ppo": PpoRun, "value": TdRun}
+SELF_PLAY = {"ppo": PpoLearner, "value": TdLearner}
 
 every_learner = pytest.mark.parametrize("learner", LEARNERS)
 by_self_play = pytest.mark.parametrize("learner", SELF_PLAY)
@@ -223,7 +223,7 @@ def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
 )
 def test_a_little_training_beats_the_untrained_network(tmp_path, learner, options):
     options = {"eval_games": 2, "eval_every": 10**6, "workers": 1, **options}
-    run = SELF_PLAY[learner](config_of(learner, **options), tmp_path)
+    run = SelfPlayRun(SELF_PLAY[learner], config_of(learner, **options), tmp_path)
     untrained = run.agent(run.snapshot())
     assert run.train()
     assert run.curve.training[-1]["loss"] < np.log(2)
@@ -278,7 +278,7 @@ def config_of(learner, **options):
 
 def learnt(learner, rounds=2, **options):
     """A pool of workers after some rounds."""
-    pool = WorkerPool(SELF_PLAY[learner].learner, config_of(learner, **options))
+    pool = WorkerPool(SELF_PLAY[learner], config_of(learner, **options))
     for k in range(rounds):
         pool.learn(8 * k, 8, 0.01)
     return pool
@@ -305,7 +305,7 @@ def test_a_weight_moves_by_the_mean_over_the_workers_that_moved_it():
 
 @pytest.mark.parametrize(("learner", "count"), [("ppo", 8), ("value", 8), ("value", 2)])
 def test_workers_learn_apart_and_are_combined(learner, count):
-    pool, kind = learnt(learner, 0, workers=3), SELF_PLAY[learner].learner
+    pool, kind = learnt(learner, 0, workers=3), SELF_PLAY[learner]
     every = [kind(config_of(learner, workers=3)) for _ in range(3)]
     owns, stats = [one.own(index) for index, one in enumerate(every)], 0
     for first in (0, count):
@@ -543,7 +543,7 @@ def test_a_full_disk_costs_files_but_no_training(tmp_path, monkeypatch, capsys):
         assert any(line in said and "continues" in said for said in error.splitlines())
     assert read_model(folder, "final")[1]["sha256"] == read_model(undisturbed, "final")[1]["sha256"]
     monkeypatch.undo()
-    run = PpoRun(train.read_job(["--resume", str(folder)]).config, folder)
+    run = SelfPlayRun(PpoLearner, train.read_job(["--resume", str(folder)]).config, folder)
     run.resume()
     assert run.done == 512
 

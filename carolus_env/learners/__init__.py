@@ -4,6 +4,12 @@ An algorithm is a file that reads from top to bottom: `ppo`, `td` and `sb3`. `op
 options that all have, `run` a run in its folder, `pool` the workers of self-play; `curve`,
 `checkpoint`, `scalars` and `provenance` are parts of a run.
 
+An update of PPO, file by file: `run` (`SelfPlayRun._pass`) asks `pool` (`WorkerPool.learn`) for a
+round; each worker of `ppo` (`PpoLearner.learn`) plays a rollout by `bots.ppo`, whose candidates
+`planning.plans` lists (by `kinds` and `heuristic`) and `networks.forward` values from `inputs`; its
+gradients go through `networks.backward`; `pool` combines what the workers have learnt, and `run`
+notes it.
+
 Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3, of the extra
 ``sb3``.
 """
@@ -11,6 +17,7 @@ Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baseline
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import tomllib
@@ -32,8 +39,8 @@ class Learner(NamedTuple):
     module: str
     config: str
     """Name of its hyperparameters' dataclass, a `RunConfig`."""
-    run: str
-    """Name of the maker of a `Run`, called with a config, a folder, and ``command=``, ``show=``."""
+    learner: str
+    """Name of its `SelfPlayLearner`, or of a class of `Run` that does without."""
     about: str
     """A description in one line."""
     extra: str = "train"
@@ -55,18 +62,24 @@ class Learner(NamedTuple):
         kind: type[RunConfig] = getattr(module, self.config)
         return kind
 
-    def start(self, *args: Any, **kwargs: Any) -> Run:
-        """Return a run that has not begun; see `run`."""
-        run: Run = getattr(importlib.import_module(self.module), self.run)(*args, **kwargs)
+    def start(self, config: RunConfig, folder: Path, **keywords: Any) -> Run:
+        """Return a run that has not begun; the keywords are ``command`` and ``show`` of `run`."""
+        from carolus_env.learners.pool import SelfPlayLearner
+        from carolus_env.learners.run import SelfPlayRun
+
+        kind = getattr(importlib.import_module(self.module), self.learner)
+        if issubclass(kind, SelfPlayLearner):
+            kind = functools.partial(SelfPlayRun, kind)
+        run: Run = kind(config, folder, **keywords)
         return run
 
 
 LEARNERS: Final[dict[str, Learner]] = {
     "ppo": Learner(
-        "carolus_env.learners.ppo", "PpoConfig", "PpoRun", "a policy over whole turns, by PPO"
+        "carolus_env.learners.ppo", "PpoConfig", "PpoLearner", "a policy over whole turns, by PPO"
     ),
     "value": Learner(
-        "carolus_env.learners.td", "TdConfig", "TdRun", "a value network, by TD(lambda)"
+        "carolus_env.learners.td", "TdConfig", "TdLearner", "a value network, by TD(lambda)"
     ),
     "sb3": Learner(
         "carolus_env.learners.sb3", "Sb3Config", "Sb3Run", "sb3-contrib's MaskablePPO", "sb3"

@@ -38,7 +38,6 @@ from carolus_env.engine.stepping import ResetSource, start_anew
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
-from carolus_env.learners.run import SelfPlayRun
 from carolus_env.networks.backward import (
     Deltas,
     accumulate,
@@ -671,9 +670,3 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
     def agent(config: PpoConfig, model: NetworkModel) -> PpoBot:
         options = PpoOptions(candidates=config.candidates, plans=config.plans)
         return PpoBot(model, options)
-
-
-class PpoRun(SelfPlayRun):
-    """A run of PPO in its folder."""
-
-    learner = PpoLearner

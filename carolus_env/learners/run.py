@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -180,9 +180,8 @@ class _Background:
 class SelfPlayRun:
     """A training run of a learner by self-play.
 
-    A subclass names the learner.
-
     Args:
+        learner: the algorithm.
         config: the hyperparameters.
         folder: the run's folder; it exists.
         command: the command line, for the models' files.
@@ -198,10 +197,9 @@ class SelfPlayRun:
         ValueError: for options that cannot work.
     """
 
-    learner: ClassVar[type[SelfPlayLearner[Any]]]
-
     def __init__(
         self,
+        learner: type[SelfPlayLearner[Any]],
         config: SelfPlayConfig,
         folder: Path,
         *,
@@ -209,12 +207,12 @@ class SelfPlayRun:
         show: Show = lambda progress: None,
     ) -> None:
         config.check()
-        self.config, self.folder, self.show, self.command = config, folder, show, command
-        self.rules = config.rules
+        self.learner, self.config, self.rules = learner, config, config.rules
+        self.folder, self.show, self.command = folder, show, command
         self.curve = Curve()
         self.stop = Stop()
         self.done = 0
-        self.pool = WorkerPool(self.learner, config)
+        self.pool = WorkerPool(learner, config)
         self._clock = Clock()
         self._begun = 0, 0.0  # done and share, when this process began
         self._before = 0  # decisions or games before the last round

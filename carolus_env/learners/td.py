@@ -30,7 +30,6 @@ from carolus_env.engine.state import STATE, States
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
-from carolus_env.learners.run import SelfPlayRun
 from carolus_env.networks.backward import (
     Deltas,
     adagrad,
@@ -353,9 +352,3 @@ class TdLearner(SelfPlayLearner[TdConfig]):
     @staticmethod
     def agent(config: TdConfig, model: NetworkModel) -> ValueBot:
         return ValueBot(model)
-
-
-class TdRun(SelfPlayRun):
-    """A run of TD(lambda) in its folder."""
-
-    learner = TdLearner

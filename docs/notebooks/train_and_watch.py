@@ -12,7 +12,8 @@ from pathlib import Path
 import carolus_env as ce
 from carolus_env import evaluation
 from carolus_env.drawing import show
-from carolus_env.learners.ppo import PpoConfig, PpoRun
+from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.learners.run import SelfPlayRun
 
 # %% [markdown]
 # ## Train
@@ -34,7 +35,7 @@ config = PpoConfig(
     eval_games=8,
     final_games=60,
 )
-run = PpoRun(config, folder)
+run = SelfPlayRun(PpoLearner, config, folder)
 untrained = run.agent(run.snapshot())
 run.train()
 run.finish()
