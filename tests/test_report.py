@@ -1,5 +1,6 @@
 """The report: made from a summary alone, with ratings or without, safe with any text."""
 
+import dataclasses
 import functools
 import json
 import re
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from carolus_env.evaluation.console import print_tables, rich_table
 from carolus_env.evaluation.report import cross_table, pairings_table, standings, write_report
-from carolus_env.evaluation.report.plots import _ratings_plot
+from carolus_env.evaluation.report.plots import _ratings_plot, _wins_plot
 from carolus_env.evaluation.report.tables import shortened
 from carolus_env.evaluation.summary import anchor
 
@@ -219,6 +220,14 @@ def hostile(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         return [hostile(each) for each in value]
     return HOSTILE if isinstance(value, str) else value
+
+
+def test_many_agents_have_a_picture_of_bounded_size():
+    line = standings(three())[0]
+    lines = [dataclasses.replace(line, against=(0.5,) * 300)] * 300
+    figure = _wins_plot(lines)
+    assert max(figure.get_size_inches()) < 20
+    assert len(figure.axes[0].texts) == len(figure.axes[0].patches) == 0, "not 90,000 of them"
 
 
 def test_no_text_of_a_summary_becomes_html(tmp_path):

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
 
+MOST_SQUARES: Final = 40
+"""Agents of which the plot of win rates has a square with a number for each pair."""
+
+_MOST_LINES: Final = 200  # lines of the plot of ratings, before they are closer together
 _STYLE: Final[dict[Any, Any]] = {
     "svg.hashsalt": "carolus",  # else ids in the file are random
     "text.parse_math": False,  # a spec is not a formula
@@ -60,7 +64,11 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     """Plot ratings with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 0.75 + 0.33 * len(lines)), layout="constrained", facecolor=PAPER)
+    figure = Figure(
+        figsize=(8, 0.75 + 0.33 * min(len(lines), _MOST_LINES)),
+        layout="constrained",
+        facecolor=PAPER,
+    )
     axes = figure.subplots()
     points = [line.rating[0] for line in lines]
     spread = max(points) - min(points)
@@ -92,25 +100,37 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
 
 
 def _wins_plot(lines: Sequence[StandingsRow]) -> Figure:
-    """Return a square for each pair of agents: the win rate of the row's agent in percent."""
+    """Return a square for each pair of agents: the win rate of the row's agent in percent.
+
+    With more than `MOST_SQUARES` agents the squares are smaller, and without numbers.
+    """
+    from matplotlib.colors import to_rgb
     from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
 
     n = len(lines)
+    size, many = 0.46 * min(n, MOST_SQUARES), n > MOST_SQUARES
+    font = 9 * min(1, MOST_SQUARES / n)
     names = shortened((line.name for line in lines), 28)
-    figure = Figure(figsize=(0.46 * n, 0.46 * n), facecolor=PAPER)
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
-    for y, line in enumerate(lines):
-        for x, rate in enumerate(line.against):
-            colour = LINE if x == y or rate is None else blend(rate)
-            axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=colour, linewidth=0))
-            if x != y:
-                axes.text(x, y, percent(rate), ha="center", va="center_baseline", fontsize=9)
+    figure = Figure(figsize=(size, size), facecolor=PAPER)
+    axes = figure.add_axes((0, 0, 1, 1))
+    colours = [
+        [to_rgb(LINE if x == y or rate is None else blend(rate)) for x, rate in enumerate(row)]
+        for y, row in enumerate(line.against for line in lines)
+    ]
+    axes.pcolormesh(colours, edgecolors=PAPER, linewidth=0 if many else 1.4, rasterized=many)
+    if not many:
+        for y, line in enumerate(lines):
+            for x, rate in enumerate(line.against):
+                if x != y:
+                    where: Any = {"ha": "center", "va": "center_baseline", "fontsize": font}
+                    axes.text(x + 0.5, y + 0.5, percent(rate), **where)
+    middles = [k + 0.5 for k in range(n)]
     ranks = [str(rank) for rank in range(1, n + 1)]
-    axes.set_xticks(range(n), ranks)
+    axes.set(xlim=(0, n), ylim=(n, 0))
+    axes.set_xticks(middles, ranks, fontsize=font + 1)
     axes.xaxis.tick_top()
     numbered = [f"{name}  {rank}" for name, rank in zip(names, ranks, strict=True)]
-    axes.set_yticks(range(n), numbered)
+    axes.set_yticks(middles, numbered, fontsize=font + 1)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title("row's win rate in %", loc="right", fontsize=10, pad=8)
