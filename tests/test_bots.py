@@ -577,3 +577,62 @@ def test_there_is_no_opinion_where_nobody_decides_or_players_are_mixed():
     mixed = np.concatenate([a_game(), positions.position(players=3)])
     with pytest.raises(ValueError, match="different numbers of players have different opinions"):
         bots.opinion(Silent(), mixed)
+
+
+COMPILED = """
+from carolus_env.bots import CompiledAgent, Entries
+from carolus_env.engine.kernels import generator, legal
+from carolus_env.system.compiler import kernel
+from rule import pick
+
+@kernel
+def choose(s, bits, wrong):
+    bits = generator.step(bits)
+    if wrong == 1 and s["round"] > 2:
+        return 94, bits
+    if wrong == 2 and s["round"] > 2:
+        s["castles"][0] += 1
+    return pick(s, bits), bits
+
+class Fair(CompiledAgent):
+    entries, wrong = Entries.of(choose), 0
+
+    def context(self):
+        return self.wrong
+
+class Illegal(Fair):
+    wrong = 1
+
+class Changing(Fair):
+    wrong = 2
+"""
+RULE = """
+from carolus_env.engine.kernels import generator, legal
+from carolus_env.system.compiler import kernel
+
+@kernel
+def pick(s, bits):
+    return legal.random_action(legal.legal_set(s), generator.mix(bits))
+"""
+
+
+def test_a_compiled_bot_from_a_file_plays_on_in_compiled_code_that_checks_it(tmp_path):
+    (tmp_path / "bot.py").write_text(COMPILED)
+    (tmp_path / "rule.py").write_text(RULE)
+
+    def played_on(spec):
+        agent = bots.make(spec)
+        assert bots.is_compiled(agent)
+        games, streams = engine.new_games(Rules(2), 20, seed=1), new_streams(5, 20)[:, None]
+        agent.play_on(games, streams, np.zeros((20, 2), np.int64), 0)
+        return games
+
+    fair = played_on(f"{tmp_path}/bot.py:Fair")
+    assert fair.tobytes() == played_on("random").tobytes()
+    assert engine.is_over(fair).all()
+    for name, said in (
+        ("Illegal", r"answered action 94 in phase disc; legal are \[0, "),
+        ("Changing", "changed the states that it was given"),
+    ):
+        with pytest.raises(bots.AgentError, match=rf"bot\.py:{name}': {said}"):
+            played_on(f"{tmp_path}/bot.py:{name}")

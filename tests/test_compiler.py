@@ -18,7 +18,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from carolus_env.system import compiler, kernel_cache
+from carolus_env.system import compiler, kernel_cache, sources
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
@@ -126,7 +126,7 @@ def test_an_entry_hashes_every_module_that_its_kernels_can_come_from_and_no_othe
     assert len(MAKERS) > 15
     layers = ["system", "engine", "planning", "networks", "bots", ""]
     for maker in MAKERS:
-        hashed = kernel_cache._sources(maker)
+        hashed = sources.of_package(maker)
         assert maker in hashed
         for name in hashed:  # and behind theirs
             for used in names_from(name):
@@ -140,14 +140,16 @@ def test_an_entry_hashes_every_module_that_its_kernels_can_come_from_and_no_othe
 def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_them(
     package, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
+    for module in (kernel_cache, sources):
+        monkeypatch.setattr(module, "PACKAGE", package)
     own = tmp_path / "my_bot.py"
     own.write_text("DEPTH = 1\n")
     maker = "carolus_env.envs.turns"
-    files = [importlib.import_module(name).__file__ for name in kernel_cache._sources(maker)]
+    files = [importlib.import_module(name).__file__ for name in sources.of_package(maker)]
     cases = [(maker, "", package / Path(file).relative_to(PACKAGE)) for file in files]
     cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
-    stamp, constants = kernel_cache.sources_stamp.__wrapped__, 0
+    monkeypatch.setattr(kernel_cache, "_package_stamp", kernel_cache._package_stamp.__wrapped__)
+    stamp, constants = kernel_cache.sources_stamp, 0
     for maker, file, path in cases:
         text, before = path.read_text(), stamp(maker, file)
         constant = re.compile(r"^([A-Z_]+(?:: Final)? = )(\d+)$", re.M)
@@ -156,6 +158,47 @@ def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_th
         path.write_text(changed if changed != text else text + "NEW = 1\n")
         assert stamp(maker, file) != before, path
     assert constants >= 5
+
+
+USERS = {
+    "v1/bot.py": "import helper, sys\nfrom part import (  # a comment\n    deep,\n)\n",
+    "v1/helper.py": "def f():\n    from \\\n        other import SIZE\n",
+    "v1/other.py": "SIZE = 3\n",
+    "v1/part/__init__.py": "from .near import x\n",
+    "v1/part/near.py": "from . import deep\nx = 1\n",
+    "v1/part/deep.py": "import library.kernels as k\n",
+    "lib/library/__init__.py": "",
+    "lib/library/kernels.py": "def f():\n    import numpy, no_such\n",
+}
+
+
+def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
+    tmp_path, monkeypatch
+):
+    """Beside it or loaded from elsewhere, whole packages, and what these import in turn."""
+    for name, source in {**USERS, "v1/unused.py": "", "v1/x/helper.py": ""}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(source)
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    importlib.import_module("library.kernels")
+    bot, other = tmp_path / "v1" / "bot.py", tmp_path / "v2" / "bot.py"
+    hashed = sources.of_user("bot", bot)
+    assert {name.removeprefix(f"{tmp_path}/lib/") for name in hashed} == {
+        re.sub("^(v1|lib)/", "", name) for name in USERS
+    }
+    for name in USERS:
+        before = kernel_cache.sources_stamp("bot", str(bot))
+        (tmp_path / name).write_text((tmp_path / name).read_text() + "# more\n")
+        assert kernel_cache.sources_stamp("bot", str(bot)) != before, name
+    shutil.copytree(tmp_path / "v1", tmp_path / "v2")
+
+    def entry_file(path):
+        names = {"__name__": "bot"}
+        exec(compile("def choose(): pass", str(path), "exec"), names)
+        cache = kernel_cache._EntryCache([names["choose"]], tmp_path, None)
+        return cache._file((), numba.njit(lambda: None).targetctx.codegen())
+
+    assert entry_file(bot) == entry_file(bot) != entry_file(other), "two bots, two files"
 
 
 def test_tuples_with_other_fields_are_other_code():

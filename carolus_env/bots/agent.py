@@ -139,13 +139,14 @@ class Checked(Agent):
         legal = engine.are_legal(states, answer)
         if not legal.all():
             row = int(np.argmin(legal))
-            allowed = engine.legal_actions(states[row]).tolist()
-            raise AgentError(
-                self.name,
-                f"answered action {answer[row]} "
-                f"in phase {PHASE_NAMES[int(states['phase'][row])]}; legal are {allowed}",
-            )
+            raise self.illegal(states[row], int(answer[row]))
         return answer.astype(np.int64)
+
+    def illegal(self, state: np.void, action: int) -> AgentError:
+        """Return the error of an illegal answer."""
+        allowed, phase = engine.legal_actions(state).tolist(), PHASE_NAMES[int(state["phase"])]
+        reason = f"answered action {action} in phase {phase}; legal are {allowed}"
+        return AgentError(self.name, reason)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         return self.agent.opinion(states, generators)

@@ -13,13 +13,14 @@ example is `carolus_env.bots.random`. A bot that thinks once a turn is a `Compil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent, Remembered
+from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked, Remembered
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
@@ -39,6 +40,10 @@ class Entries(NamedTuple):
     play_on: Callable[..., int]
     """``(states, generators, seating, number, rows, context)``: plays games on, see
     `CompiledAgent.play_on`, and returns the number of decisions."""
+    choose: Callable[..., tuple[int, int]]
+    """The choice."""
+    plans: bool
+    """True: the choice is of plans."""
 
     @classmethod
     def of(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
@@ -49,7 +54,7 @@ class Entries(NamedTuple):
             for g in rows:
                 actions[g], generators[g] = choose(states[g], generators[g], context)
 
-        return cls(act, _playing_on(_decide, choose))
+        return cls(act, _playing_on(_decide, choose), choose, False)
 
     @classmethod
     def of_plans(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
@@ -65,7 +70,7 @@ class Entries(NamedTuple):
             for g in rows:
                 plans[g], generators[g] = choose(states[g], plans[g], generators[g], context)
 
-        return cls(act, _playing_on(_decide_plan, choose))
+        return cls(act, _playing_on(_decide_plan, choose), choose, True)
 
 
 def _playing_on(act: Any, choose: Callable[..., tuple[int, int]]) -> Callable[..., int]:
@@ -270,3 +275,143 @@ def with_errors(
         return probabilities
     masks = engine.legal_masks(states)
     return (1 - errors) * probabilities + errors * masks / masks.sum(axis=1, keepdims=True)
+
+
+# ------------------------------------------------------------------------------------ checked
+
+
+class CheckedCompiled(Checked, CompiledAgent):
+    """Wraps a compiled agent from a file: it plays on in compiled code, which checks its choices.
+
+    Args:
+        agent: an agent that `is_compiled`.
+    """
+
+    def __init__(self, agent: CompiledAgent) -> None:
+        super().__init__(agent)
+        self._compiled = agent
+
+    def play_on(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        seating: npt.NDArray[np.int64],
+        number: int,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> int:
+        """Play on as `CompiledAgent.play_on`.
+
+        Raises:
+            AgentError: when the agent chose an illegal action, or changed a state.
+        """
+        agent, decisions = self._compiled, 0
+        play = _playing_on_checked(agent.entries.choose, agent.entries.plans)
+        memory = states.view(np.uint8).reshape(len(states), -1)
+        before, fault = np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64)
+        chosen = np.arange(len(states)) if rows is None else rows
+        for group, context in agent.contexts(states, chosen):
+            for portion in cancellation.portions(len(group)):
+                given = states, generators, seating, number, group[portion], context
+                decisions += play(*given, memory, before, fault)
+                if fault[0] >= 0:
+                    row, action = fault.tolist()
+                    if (memory[row] != before).any():
+                        raise AgentError(self.name, CHANGED)
+                    raise self.illegal(states[row], action)
+        return decisions
+
+
+class CheckedContext(NamedTuple):
+    """Context of an agent whose choices are checked, see `PlayOnContext`."""
+
+    choose: Callable[..., tuple[int, int]]
+    generators: npt.NDArray[np.uint64]
+    seating: npt.NDArray[np.int64]
+    number: int
+    row: int
+    context: Any
+    memory: npt.NDArray[np.uint8]
+    """``(N, B)``: the bytes of the games."""
+    before: npt.NDArray[np.uint8]
+    """``(B,)``: those of the game before the choice."""
+    fault: npt.NDArray[np.int64]
+    """``(2,)``: the row and the action of a choice that fails, or -1."""
+
+
+@cache
+def _playing_on_checked(choose: Callable[..., tuple[int, int]], plans: bool) -> Callable[..., int]:
+    """Compile the loop of `CheckedCompiled.play_on`."""
+    act = _decide_plan_checked if plans else _decide_checked
+
+    @entry
+    def play_games_on(
+        states: Records,
+        generators: U64,
+        seating: Any,
+        number: Int,
+        rows: Any,
+        context: Any,
+        memory: Any,
+        before: Any,
+        fault: I64,
+    ) -> Any:
+        decisions = 0
+        for i in range(rows.shape[0]):
+            turn = CheckedContext(
+                choose, generators, seating, number, rows[i], context, memory, before, fault
+            )
+            decisions += play_on(act, roll_own, states[rows[i]], int64(0), turn)[0]
+            if fault[0] >= 0:
+                break
+        return decisions
+
+    return play_games_on
+
+
+@inlined
+def _decide_checked(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
+    """Take the decision as `_decide`, if it passes."""
+    column = _column(s, turn)
+    if column < 0:
+        return False, carried
+    _keep(turn)
+    bits = turn.generators[turn.row, column]
+    action, turn.generators[turn.row, column] = turn.choose(s, bits, turn.context)
+    if not _passes(s, int64(action), turn):
+        return False, carried
+    turns.play(s, action)
+    return True, carried
+
+
+@inlined
+def _decide_plan_checked(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
+    """Take the decision as `_decide_plan`, if it passes."""
+    column = _column(s, turn)
+    if column < 0:
+        return False, rest
+    _keep(turn)
+    bits = turn.generators[turn.row, column]
+    plan, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
+    if not _passes(s, int64(first_of(plan)), turn):
+        return False, rest
+    turns.play(s, first_of(plan))
+    return True, rest_of(plan)
+
+
+@kernel
+def _keep(turn: CheckedContext) -> None:
+    """Keep the game as it is before a choice."""
+    for i in range(turn.before.shape[0]):
+        turn.before[i] = turn.memory[turn.row, i]
+
+
+@kernel
+def _passes(s: np.void, action: Int, turn: CheckedContext) -> bool:
+    """Return whether a choice is legal and left the game as it was; if not, note it."""
+    same = True
+    for i in range(turn.before.shape[0]):
+        same &= turn.before[i] == turn.memory[turn.row, i]
+    if same and legal.is_legal(s, action):
+        return True
+    turn.fault[0], turn.fault[1] = turn.row, action
+    return False

@@ -8,6 +8,7 @@ agent in your own Python file needs no registration.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, AgentError, Checked
+from carolus_env.bots.compiled import CheckedCompiled, is_compiled
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
@@ -106,7 +108,7 @@ def make(spec: AgentLike) -> Agent:
         own = _from_file(Path(name), argument)
         with contextlib.suppress(AttributeError):  # its own errors name it, if its class permits
             own.name = spec
-        agent = Checked(own)
+        agent = CheckedCompiled(own) if is_compiled(own) else Checked(own)
     elif colon and not argument and name in _registry:
         raise AgentError(spec, f"nothing follows the colon; without arguments it is {name!r}")
     elif name in _registry:
@@ -126,7 +128,8 @@ def _from_file(path: Path, name: str) -> Agent:
         raise AgentError(str(path), f"name an agent in the file, as in {path}:MyBot")
     if not path.is_file():
         raise AgentError(str(path), "there is no such file")
-    module_name = f"_agent_file_{path.stem}"
+    place = hashlib.sha256(bytes(path.resolve())).hexdigest()[:8]  # many bots are in bot.py
+    module_name = f"_agent_file_{path.stem}_{place}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)

@@ -1,8 +1,8 @@
 """Files of machine code, which are used while no source of the kernels in it has changed.
 
 Numba's own cache would keep using an entry after a change in a *kernel's* file. Here each file
-carries a hash of all sources that its kernels come from, and of the code: a change in a source, or
-a damaged file, makes the next process compile again.
+carries a hash of all sources that its kernels come from (`system.sources`), and of the code: a
+change in a source, or a damaged file, makes the next process compile again.
 """
 
 from __future__ import annotations
@@ -12,30 +12,31 @@ import hashlib
 import inspect
 import os
 import pickle
-import re
 import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import caching, compiler, serialize
+from numba.core import utils as numba_utils
 
 from carolus_env.system.files import write_file
+from carolus_env.system.sources import PACKAGE, of_package, of_user
 
-_PACKAGE = Path(__file__).parent.parent
-_IMPORT = re.compile(
-    r"^ *(?:from|import) (carolus_env[\w.]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE
-)
 _DIGEST = hashlib.sha256().digest_size
 
 for _name in ("load_overload", "save_overload"):
     if len(inspect.signature(getattr(caching.NullCache, _name)).parameters) != 3:
         raise ImportError(f"{_name} takes other arguments")
+
+
+# Modules beside a bot's file are not found by name later; Numba names their kernels' this one.
+sys.modules.setdefault("<dynamic>", numba_utils._dynamic_module)
 
 
 def keep_code(dispatcher: Any, notice: Any) -> None:
@@ -102,7 +103,9 @@ class _EntryCache(caching.NullCache):
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
         names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
-        key = (*names, *map(_with_fields, sig), *codegen.magic_tuple())
+        theirs = [f for f in self._functions if not of_package(f.__module__)]
+        files = [Path(f.__code__.co_filename).resolve() for f in theirs]  # many bots are in bot.py
+        key = (*names, *map(str, files), *map(_with_fields, sig), *codegen.magic_tuple())
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
         name = f"{names[-1]}-{digest}"
         return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
@@ -117,7 +120,6 @@ def _with_fields(argument: numba.types.Type) -> str:
     return f"{argument}{getattr(argument, 'fields', '')}{','.join(inner)}"
 
 
-@cache
 def sources_stamp(module: str, file: str) -> bytes:
     """Return a hash over every file that an entry's kernels, or a constant in one, can come from.
 
@@ -125,46 +127,29 @@ def sources_stamp(module: str, file: str) -> bytes:
         module: dotted name of the module that makes the entry.
         file: the module's file, read for a module that is not the package's.
     """
-    sources = _sources(module)
-    if not sources:  # a user's module, which can use any kernel of the package
-        sources = {module: Path(file).read_bytes()}
-        for path in sorted(_PACKAGE.rglob("*.py")):
-            sources[str(path.relative_to(_PACKAGE))] = path.read_bytes()
-    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
-    digest = hashlib.sha256(settings.encode())
-    for name, source in sorted(sources.items()):
-        digest.update(f"{name}\0".encode())
-        digest.update(source)
-    return digest.digest()
-
-
-def _sources(module: str) -> dict[str, bytes]:
-    """Return a module and all that it imports of the package, and these of it, by dotted name.
-
-    A kernel's constants are names of its own module or imported ones, so imports lead to them all.
-    Empty for a module of another package.
-    """
-    sources: dict[str, bytes] = {}
-    waiting = [module]
-    for name in waiting:  # it grows meanwhile
-        path = _path(_PACKAGE, name)
-        if path is not None and name not in sources:
-            sources[name] = path.read_bytes()
-            for imported, names in _IMPORT.findall(sources[name].decode()):
-                waiting += [imported, *(f"{imported}.{part}" for part in re.findall(r"\w+", names))]
-    return sources
+    if of_package(module):
+        return _package_stamp(module)
+    # A user's module can use any kernel of the package; it is read each time: it may be edited.
+    return _stamp(of_user(module, file), _package_stamp("*"))
 
 
 @cache
-def _path(package: Path, module: str) -> Path | None:
-    """Return the file of a module of the package; None for other names and the package itself."""
-    name, *inner = module.split(".")
-    below = package.joinpath(*inner)
-    if name == package.name and inner:
-        for path in (below.with_suffix(".py"), below / "__init__.py"):
-            if path.is_file():
-                return path
-    return None
+def _package_stamp(module: str) -> bytes:
+    """Return the hash over a module's sources in the package; ``*``: over all of them."""
+    if module == "*":
+        files = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
+    else:
+        files = of_package(module)
+    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
+    return _stamp({name: path.read_bytes() for name, path in files.items()}, settings.encode())
+
+
+def _stamp(sources: Mapping[str, bytes], begin: bytes) -> bytes:
+    digest = hashlib.sha256(begin)
+    for name, source in sorted(sources.items()):
+        digest.update(f"{name}\0{len(source)}\0".encode())
+        digest.update(source)
+    return digest.digest()
 
 
 @cache
@@ -175,7 +160,7 @@ def cache_folder() -> Path | None:
     """
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
     user = getattr(os, "getuid", lambda: 0)()
-    candidates = [_PACKAGE / "__pycache__" / "kernels"]
+    candidates = [PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
     if user_cache or home:
