@@ -24,10 +24,10 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import rate
 from carolus_env.evaluation.seating import deals_for, pairing
-from carolus_env.system import backends
+from carolus_env.system import cluster
+from carolus_env.system.executors import WorkerError, Workers
 from carolus_env.system.files import write_file
 from carolus_env.system.options import command_parser
-from carolus_env.system.processes import WorkerError, Workers
 
 COMMAND: Final = "python -m benchmarks.ladder"
 GAMES: Final = {1: 600, 2: 120}
@@ -146,11 +146,11 @@ def main() -> int:
     """Run the command."""
     parser = command_parser(__doc__)
     parser.add_argument("--players", type=int, nargs="+", choices=RUNGS, default=list(RUNGS))
-    backends.add_options(parser)
+    cluster.add_options(parser)
     parser.add_argument("--folder", type=Path, default=Path("runs/ladder"), help="of the games")
     options = parser.parse_args()
     try:
-        chosen = backends.workers_of(options)
+        chosen = cluster.workers_of(options)
     except (WorkerError, ValueError) as error:
         parser.error(str(error))
     with chosen as workers:

@@ -46,11 +46,11 @@ from carolus_env.evaluation.suite.data import (
 from carolus_env.evaluation.suite.measure import choose
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
-from carolus_env.system import backends
+from carolus_env.system import cluster
+from carolus_env.system.executors import WorkerError, Workers, ready, results
 from carolus_env.system.files import locked, write_file
 from carolus_env.system.log import Log, json_line, read_lines
 from carolus_env.system.options import command_parser
-from carolus_env.system.processes import WorkerError, Workers, ready
 from carolus_env.system.terminal import counting
 
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -360,8 +360,8 @@ def _make_alone(
     progress(len(done))
     waiting = [number for number in range(recipe.decisions) if number not in done]
     with log, ready(workers) as makers:
-        makers.begin(partial(_maker, recipe))
-        for _, line in makers.streamed((number,) for number in waiting):
+        tasks = ((number,) for number in waiting)
+        for _, line in results(makers, partial(_maker, recipe), tasks):
             log.append(json_line(line))
             done[line["number"]] = line
             progress(len(done))
@@ -408,7 +408,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         agents = (recipe.base, recipe.value, *recipe.table, *recipe.proposers)
         needed = (*agents, "benchmarks/suite.py")  # a cluster has the package alone
         with (
-            backends.workers_of(arguments, needed) as workers,
+            cluster.workers_of(arguments, needed) as workers,
             counting("decisions", recipe.decisions) as progress,
         ):
             make_suite(recipe, out, workers=workers, progress=progress)
@@ -431,7 +431,7 @@ def _parser() -> argparse.ArgumentParser:
     add, recipe = parser.add_argument, SuiteRecipe(2)
     add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
     add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")
-    backends.add_options(parser)
+    cluster.add_options(parser)
     for name, kind, about in (
         ("decisions", int, "how many"),
         ("error", float, "standard error of the best candidates' values"),

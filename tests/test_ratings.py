@@ -16,7 +16,7 @@ from scipy.stats import beta
 from test_tournament import game_lines, played
 
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, pool, sequential
+from carolus_env.evaluation import Plan, Tournament, blocks, sequential
 from carolus_env.evaluation.ratings import ELO, RatingsError, rate
 from carolus_env.evaluation.sequential import SequentialTest, normalised_elo, widening
 from carolus_env.evaluation.stopping import deal_scores
@@ -446,7 +446,7 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     agents = ("greedy", "greedy", "random")
     plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
 
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
+    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 50)
     full = played(plan, tmp_path / "whole")
     rule, games = full.standing(), game_lines(tmp_path / "whole")
     assert rule is not None and rule["reached"] and full.complete
@@ -461,7 +461,7 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
         path.write_bytes(b"".join(lines[:cut]))
         assert played(plan, path, resume=True).standing() == rule
         assert game_lines(path) == games
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
+    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 7)
     assert played(plan, tmp_path / "two", workers=2).standing() == rule
     assert game_lines(tmp_path / "two") == games
 

@@ -15,7 +15,14 @@ from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.rollouts import __main__ as command
 from carolus_env.evaluation.rollouts.candidates import after, candidates, distinct, kind_of
-from carolus_env.evaluation.rollouts.rollout import Options, roll_out
+from carolus_env.evaluation.rollouts.rollout import (
+    MOST_GAMES,
+    PORTION,
+    Options,
+    _Tally,
+    looks_after,
+    roll_out,
+)
 from carolus_env.evaluation.rollouts.sampling import Sampler
 from carolus_env.evaluation.rollouts.values import Value, value_function
 from carolus_env.notation import from_text, to_line
@@ -158,6 +165,19 @@ def test_a_rollout_stops_at_the_error_or_the_budget():
     ]
     other = roll_out(state, options=Options(base="random", games=130), seed=2)
     assert other.best.mean.tolist() != short.best.mean.tolist()
+
+
+def test_tests_become_rarer_so_that_ten_million_games_are_looked_through_in_proportion():
+    first = list(looks_after(2000))
+    assert first == [*range(100, 2001, 100)]
+    assert list(looks_after(2050))[-2:] == [2000, 2050] and list(looks_after(2)) == [2]
+    read = [sum(looks_after(games)) / games for games in (10**5, 10**6, MOST_GAMES)]
+    assert max(read) < 25, "times that a game is read"
+    tally = _Tally(candidates=2, teams=2, team=0)
+    for _ in range(300):
+        tally.add(np.arange(2), np.ones((2, PORTION, 2)))
+    assert len(tally._parts[0]) == 300, "copied only when they are looked at"
+    assert tally.most == 300 * PORTION and tally.samples(1).shape == (tally.most, 2)
 
 
 def test_the_same_dice_make_differences_more_exact():

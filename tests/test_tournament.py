@@ -5,8 +5,6 @@ import hashlib
 import itertools
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 from carolus_env import bots, evaluation
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, pool
+from carolus_env.evaluation import Plan, Tournament, blocks
 from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.columns import COLUMNS
 from carolus_env.evaluation.pairing import against, games_together
@@ -28,7 +26,7 @@ from carolus_env.replay import replay
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
+    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 7)
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def rate(tables: Any, shares: Any, team: Any, deals: Any, agents: int, **more: Any) -> Any:
         asked.append({"tables": tables, "team": team, "deals": deals, **more})
         elo = 100.0 * np.arange(agents)
-        half = (500 + 500 * np.arange(agents) / (agents - 1)) / np.sqrt(len(tables))
+        half = (500 + 500 * np.arange(agents) / (agents - 1)) / np.sqrt(max(len(tables), 1))
         return Ratings(elo, elo - half, elo + half, elo[None], len(set(deals.tolist())))
 
     monkeypatch.setattr(summaries, "rate", rate)
@@ -79,27 +77,6 @@ def test_two_workers_play_the_same_games_as_one(tmp_path, small_blocks):
     assert one == [record for _, record in read_records(tmp_path / "together.jsonl.gz")]
 
 
-UNGUARDED = """
-from carolus_env import evaluation
-from carolus_env.engine.rules import Rules
-
-cup = evaluation.Tournament(evaluation.Plan(Rules(2), ("greedy", "random"), deals=4))
-try:
-    cup.run(workers=2)
-except evaluation.ArenaError as error:
-    print(error)
-"""
-
-
-def test_a_script_without_a_main_guard_gets_the_reason(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
-    assert "the worker processes could not start" in done.stdout
-    assert 'if __name__ == "__main__":' in done.stdout
-    assert "memory" not in done.stdout
-
-
 Local = type("Nowhere", (bots.RandomBot,), {})  # of a module where it is not found
 
 
@@ -134,19 +111,13 @@ def test_records_of_all_games_replay(tmp_path):
 
 
 def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large():
-    pace = pool.Pace(1)
-    pace.begin(2.0)
-    assert pace.games(1000) == 5
-    tables = np.zeros((5, 2), int)
-    games = evaluation.play_games(tables, [bots.make("random")], Rules(2), seed=0)
-    pace.note(pool.Block(0, games, 0.005, []))
-    assert pace.games(10**6) == 20, "not more than four times as many at once"
-    pace.begin(1e-4)
-    assert pace.games(10**6) == pool.SIDE_BY_SIDE
-    assert pace.games(3) == 3
-    two = pool.Pace(2)
-    two.begin(1.0)
-    assert two.games(12) == 6, "the other worker is to get some"
+    assert blocks.block_size(0.0, 1000, 1) == 1, "one game tells how long games take"
+    assert blocks.block_size(2.0, 1000, 1) == 5
+    assert blocks.block_size(100.0, 1000, 1) == 1
+    assert blocks.block_size(1e-4, 10**6, 1) == blocks.SIDE_BY_SIDE
+    assert blocks.block_size(1e-4, 3, 1) == 3
+    assert blocks.block_size(1.0, 12, 2) == 6, "the other worker is to get some"
+    assert blocks.block_size(0.01, 12, 2) == 12, "too few to share"
 
 
 SEATED = ("greedy", "random", "greedy")
@@ -160,8 +131,8 @@ PINNED = [  # a tournament, and the hash of its lines
 @pytest.mark.parametrize("pinned", PINNED)
 def test_games_stay_what_they_were_however_large_blocks_are(tmp_path, monkeypatch, pinned):
     (*given, digest), pairings = pinned, []
-    for most in (pool.SIDE_BY_SIDE, 7):
-        monkeypatch.setattr(pool, "SIDE_BY_SIDE", most)
+    for most in (blocks.SIDE_BY_SIDE, 7):
+        monkeypatch.setattr(blocks, "SIDE_BY_SIDE", most)
         cup = played(Plan(*given, deals=3, seed=11), tmp_path / str(most))
         lines = game_lines(tmp_path / str(most))
         games = "".join(f"{line}\n" for line in lines)
@@ -193,7 +164,7 @@ def test_a_finished_file_is_read_and_nothing_is_played(tmp_path, monkeypatch):
     first = played(plan_of(), tmp_path / "games")
     before = (tmp_path / "games").read_bytes()
     nothing = first.results.rows(slice(0)), []
-    monkeypatch.setattr(pool, "play_and_record", lambda *_, **__: nothing)
+    monkeypatch.setattr(blocks, "play_and_record", lambda *_, **__: nothing)
     again = played(plan_of(), tmp_path / "games", resume=True)
     assert again.complete
     assert (tmp_path / "games").read_bytes() == before
@@ -249,16 +220,16 @@ def test_the_file_of_another_tournament_or_version_is_refused(tmp_path, full_fil
         (1, lambda line: changed(line, version=2), "version must be 1, got 2"),
         (1, lambda line: changed(line, rules={"players": 9}), "players must be a whole number"),
         (1, lambda line: changed(line, versions=None), "versions must be an object"),
-        (4, lambda line: line[:-5], "not JSON"),
-        (4, lambda line: "[]", r"a line must be an object, got \[\]"),
-        (4, lambda line: changed(line, game=3), "game 2 must follow, got 3"),
-        (4, lambda line: changed(line, table=[1, 0, 1]), r"table must be \[1, 1, 0\], got"),
-        (4, lambda line: changed(line, deal=1), "deal must be 0, got 1"),
-        (4, lambda line: changed(line, shares=[0.5, 0.5, 0.5]), "shares do not sum to 1"),
-        (4, lambda line: changed(line, returns=[1, 2]), r"returns must be numbers of shape \(3,"),
-        (4, lambda line: changed(line, castles=[1, 2, 99]), "castles must be .* from 0 to 15"),
-        (4, lambda line: changed(line, rounds=1.5), "rounds must be a number from 0"),
-        (4, lambda line: changed(line, reason="bored"), "reason must be one of castles, regions"),
+        (5, lambda line: line[:-5], "not JSON"),
+        (5, lambda line: "[]", r"a line must be an object, got \[\]"),
+        (5, lambda line: changed(line, game=3), "game 2 must follow, got 3"),
+        (5, lambda line: changed(line, table=[1, 0, 1]), r"table must be \[1, 1, 0\], got"),
+        (5, lambda line: changed(line, deal=1), "deal must be 0, got 1"),
+        (5, lambda line: changed(line, shares=[0.5, 0.5, 0.5]), "shares do not sum to 1"),
+        (5, lambda line: changed(line, returns=[1, 2]), r"returns must be numbers of shape \(3,"),
+        (5, lambda line: changed(line, castles=[1, 2, 99]), "castles must be .* from 0 to 15"),
+        (5, lambda line: changed(line, rounds=1.5), "rounds must be a number from 0"),
+        (5, lambda line: changed(line, reason="bored"), "reason must be one of castles, regions"),
         (-1, lambda line: changed(line, block=[0, 17]), "does not end with the last game"),
         (-1, lambda line: changed(line, block=[0]), "block must be 2 whole numbers"),
         (-1, lambda line: changed(line, seconds=[1]), "seconds must be 3 numbers"),

@@ -38,11 +38,12 @@ from carolus_env.records.arrays import (
     to_arrays,
     write_packed,
 )
-from carolus_env.system import backends
+from carolus_env.system import cluster
+from carolus_env.system.cancellation import ended_by_sigterm
+from carolus_env.system.executors import WorkerError, Workers
 from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import add_arguments, command_parser, from_arguments, values_text
-from carolus_env.system.processes import WorkerError, Workers
 from carolus_env.system.terminal import counting
 
 PROGRAM: Final = "carolus dataset"
@@ -96,6 +97,7 @@ class Job:
         }
 
 
+@ended_by_sigterm()
 def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Run the command; returns the exit code.
 
@@ -105,7 +107,6 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """
     options = _parser(program).parse_args(arguments)
     try:
-        backends.check(options.backend, options.ray_address)
         job = _job(options)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         with locked(options.out):
@@ -129,7 +130,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
     add("--games", type=int, default=1000, metavar="N", help="rounded up to whole deals (1000)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    backends.add_options(parser, workers=cores())
+    cluster.add_options(parser, workers=cores())
     add("--observation", choices=("uint8", "float32"), default="uint8", help="dtype")
     add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
     add_arguments(parser.add_argument_group("rules"), Rules)
@@ -156,7 +157,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     parts = _parts_folder(job, out)
     plans = job.plans()
     total = sum(plan.games for plan in plans)
-    with backends.workers_of(options, job.agents) as workers, counting("games", total) as progress:
+    with cluster.workers_of(options, job.agents) as workers, counting("games", total) as progress:
         done = 0
         for number, plan in enumerate(plans):
             if not (parts / f"{number:05}.safetensors").exists():

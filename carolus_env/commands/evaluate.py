@@ -23,10 +23,11 @@ from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.suite import report as suite_report
-from carolus_env.system import backends, failures
+from carolus_env.system import cluster, failures
+from carolus_env.system.cancellation import ended_by_sigterm
+from carolus_env.system.executors import InProcess, WorkerError, Workers
 from carolus_env.system.files import BusyError, check_writable, locked, write_json
 from carolus_env.system.options import add_arguments, from_arguments
-from carolus_env.system.processes import InProcess, WorkerError, Workers
 
 PROGRAM: Final = "python evaluate.py"
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -45,6 +46,7 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see --help)")
 
 
+@ended_by_sigterm()
 def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Play, print and write; returns the exit code.
 
@@ -55,10 +57,6 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     options = argparse.Namespace(traceback=False, program=program.removeprefix("python "))
     try:
         _parser(program).parse_args(arguments, options)
-        try:
-            backends.check(options.backend, options.ray_address)
-        except ValueError as error:
-            raise UserError(_one_line(error)) from error
         if options.bench:
             code = _bench(options)
         elif options.suite:
@@ -104,7 +102,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help=f"which agents meet: {', '.join(evaluation.SCHEDULES)} (default %(default)s)",
     )
     add("--seed", type=int, default=0, metavar="S", help="seed of all games (default 0)")
-    backends.add_options(parser)
+    cluster.add_options(parser)
     add("--quiet", action="store_true", help="print errors only")
     add("--traceback", action="store_true", help="print the whole traceback of an agent's error")
     _add_lengths(parser.add_argument_group("number of games"))
@@ -266,7 +264,7 @@ def _evaluate(
 
 def _workers(options: argparse.Namespace, plan: evaluation.Plan) -> Workers:
     try:
-        return backends.workers_of(options, plan.agents)
+        return cluster.workers_of(options, plan.agents)
     except (WorkerError, ValueError) as error:
         raise UserError(_one_line(error)) from error
 

@@ -49,7 +49,7 @@ from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
-from carolus_env.system.cancellation import Stopped
+from carolus_env.system.cancellation import Stopped, ended_by_sigterm
 from carolus_env.system.files import locked, write_json
 
 PROGRAM: Final = "python train.py"
@@ -137,6 +137,7 @@ class Job:
         write_json(self.folder / CONFIG, {**self.made_with, **options})
 
 
+@ended_by_sigterm()
 def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """Train, evaluate, and return the exit code.
 
@@ -292,7 +293,7 @@ def resume_command(job: Job, program: str) -> str:
 
 @contextlib.contextmanager
 def _stopping(run: Run, console: Console) -> Iterator[None]:
-    """Let Ctrl-C end the run after the current update or game; a second Ctrl-C at once."""
+    """Let Ctrl-C or SIGTERM end the run after the current update or game; a second one at once."""
 
     def stop(*_: Any) -> None:
         if run.stop.is_set:
@@ -300,11 +301,12 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
         run.stop.set()
         console.print("stopping (Ctrl-C again: without a checkpoint) ...")
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interval(numbers: Mapping[str, Any]) -> str:

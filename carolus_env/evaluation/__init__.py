@@ -17,7 +17,7 @@ played at once. See docs/evaluation.md.
 
 ``seating`` plans: who meets whom; ``columns`` the statistics of games and agents; ``games``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``summary`` the
-statistics of a tournament; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` and
+statistics of a tournament; ``blocks`` games on workers; ``tournament`` resuming; ``stopping`` and
 ``sequential`` stop rules; ``console`` output to a terminal; ``bench`` CarolusBench; ``ladder`` the
 agents with ratings; ``placing`` how strong one agent is; ``rollouts`` positions judged by play;
 ``suite`` decisions with known losses.

@@ -11,9 +11,7 @@ states; the generator in a copy comes from that stream and does not reveal the d
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -97,7 +95,7 @@ def play_games(
         Stopped: when the work is to end (`system.cancellation`).
         ValueError: for impossible tables, deals, seatings or an impossible seed.
     """
-    played = _all_played(tables, agents, rules, seed, progress)
+    played = _finished(tables, agents, rules, seed, progress)
     return Results.joined([Results.of(finished) for finished in played])
 
 
@@ -111,13 +109,13 @@ def play_and_record(
 ) -> tuple[Results, list[npt.NDArray[np.uint8]]]:
     """Play games as `play_games` does; returns the actions of each game, too (`game_record`)."""
     parts, actions = [], []
-    for finished in _all_played(tables, agents, rules, seed, progress):
+    for finished in _finished(tables, agents, rules, seed, progress):
         parts.append(Results.of(finished))
         actions += _split(finished.decisions, len(finished.tables))
     return Results.joined(parts), actions
 
 
-def _all_played(
+def _finished(
     tables: npt.ArrayLike | Fixtures,
     agents: Sequence[Agent],
     rules: Rules,
@@ -134,12 +132,7 @@ def _all_played(
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     for start in range(0, max(len(fixtures.tables), 1), SIDE_BY_SIDE):
         block = Fixtures(*(column[start : start + SIDE_BY_SIDE] for column in fixtures))
-        advance = None if progress is None else partial(_advance, progress, start)
-        yield _play(block, agents, rules, seed, advance)
-
-
-def _advance(progress: Progress, before: int, done: int) -> None:
-    progress(before + done)
+        yield _side_by_side(block, agents, rules, seed, progress, start)
 
 
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
@@ -159,10 +152,15 @@ def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint
 # ------------------------------------------------------------------------------------ playing
 
 
-def _play(
-    fixtures: Fixtures, agents: Sequence[Agent], rules: Rules, seed: int, progress: Progress | None
+def _side_by_side(
+    fixtures: Fixtures,
+    agents: Sequence[Agent],
+    rules: Rules,
+    seed: int,
+    progress: Progress | None,
+    done: int,
 ) -> Finished:
-    """Play games side by side."""
+    """Play games in lockstep, when ``done`` of the caller's games are finished."""
     tables = fixtures.tables
     deals = Deals.of(seed, fixtures.deals)
     states, dice = deals.games(rules, roll=False), deals.dice()
@@ -173,7 +171,7 @@ def _play(
         roll_dealt(states, dice, rows)
         return rows
 
-    log, done = [_noted(lockstep.NOTHING)], 0
+    log = [_noted(lockstep.NOTHING)]
     try:
         for step in lockstep.play(games, agents, roll, answer=answer):
             log.append(_noted(step))
@@ -245,19 +243,11 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     return actions
 
 
-def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
-    """Play some decisions of each agent, so that compiling and loading do not count as thinking.
-
-    Returns:
-        ``(A,)`` seconds that a decision takes, roughly.
-    """
-    positions, seconds = _positions(rules), np.zeros(len(agents))
-    for k, agent in enumerate(agents):
-        for _ in range(2):  # the second time everything is loaded
-            started = time.perf_counter()
-            answer(agent, copy(positions), new_streams(0, len(positions)))
-            seconds[k] = (time.perf_counter() - started) / len(positions)
-    return seconds
+def warm_up(agents: Sequence[Agent], rules: Rules) -> None:
+    """Play some decisions of each agent, so that compiling and loading do not count as thinking."""
+    positions = _positions(rules)
+    for agent in agents:
+        answer(agent, copy(positions), new_streams(0, len(positions)))
 
 
 def refusal(agent: Agent, rules: Rules) -> str:

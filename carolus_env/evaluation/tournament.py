@@ -25,16 +25,16 @@ import numpy as np
 from carolus_env.bots import AgentLike
 from carolus_env.evaluation import stopping
 from carolus_env.evaluation import summary as summaries
+from carolus_env.evaluation.blocks import blocks
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.games import Progress, play_games
 from carolus_env.evaluation.journal import Journal
 from carolus_env.evaluation.pairing import PairingResult
-from carolus_env.evaluation.pool import Pool, Task
 from carolus_env.evaluation.seating import Plan
 from carolus_env.records.jsonl import is_gzip
+from carolus_env.system.executors import Workers, ready
 from carolus_env.system.files import locked
 from carolus_env.system.log import Log
-from carolus_env.system.processes import Workers, ready
 
 
 class Tournament:
@@ -63,7 +63,7 @@ class Tournament:
         if len(players) != len(plan.agents):
             raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(players)}")
         self.plan, self.complete, self.seconds = plan, False, 0.0
-        self._task = Task(plan, players)
+        self._agents = players
         self._parts = [_no_results(plan)]
 
     @property
@@ -74,7 +74,8 @@ class Tournament:
     @property
     def results(self) -> Results:
         """All games played so far, in the plan's order."""
-        self._parts = [Results.joined(self._parts)]
+        if len(self._parts) > 1:
+            self._parts = [Results.joined(self._parts)]
         return self._parts[0]
 
     def pairings(self) -> list[PairingResult]:
@@ -130,7 +131,7 @@ class Tournament:
             if journal is not None:
                 stack.enter_context(journal)
             log = None if records is None else stack.enter_context(_RecordLog.create(records))
-            self._play(stack.enter_context(players), journal, log, progress)
+            self._play_on(stack.enter_context(players), journal, log, progress)
 
     def _open(
         self, file: str | os.PathLike[str] | None, resume: bool, notice: Callable[[str], None]
@@ -155,33 +156,37 @@ class Tournament:
                 yield start, part
             start += len(part)
 
-    def _play(
+    def _play_on(
         self,
         workers: Workers,
         journal: Journal | None,
         log: _RecordLog | None,
         progress: Progress | None,
     ) -> None:
-        self.complete = False
-        pool = Pool(self._task, workers, records=log is not None)
-        since = time.perf_counter()
-        for deals in self.plan.checkpoints():
-            stop = deals * self.plan.games_per_deal
-            if stop < self.games:  # asked before the tournament was resumed
-                continue
-            for block in pool.play(self.games, stop, progress):
-                if log is not None:
-                    log.append_records(block.records)
-                wall = time.perf_counter() - since
-                since += wall
-                if journal is not None:
-                    journal.append_games(self.plan, self.games, block.results, wall)
-                self._parts.append(block.results)
-                self.seconds += wall
-                if progress is not None:
-                    progress(self.games)
-            if self._stops():
+        """Play from where the tournament is to its end, block by block."""
+        self.complete, since = False, time.perf_counter()
+        checkpoints = {deals * self.plan.games_per_deal for deals in self.plan.checkpoints()}
+        played = blocks(
+            self.plan,
+            self._agents,
+            workers,
+            start=self.games,
+            records=log is not None,
+            progress=progress,
+        )
+        while not (self.games in checkpoints and self._stops()):
+            if (block := next(played, None)) is None:
                 break
+            if log is not None:
+                log.append_records(block.records)
+            wall = time.perf_counter() - since
+            since += wall
+            if journal is not None:
+                journal.append_games(self.plan, self.games, block.results, wall)
+            self._parts.append(block.results)
+            self.seconds += wall
+            if progress is not None:
+                progress(self.games)
         self.complete = True
 
     def standing(self) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ own passes the `Stop` on (`current`). Kernels do not poll: they are called for p
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -56,6 +57,19 @@ class Stop:
             yield self
         finally:
             _current.reset(token)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the work in the ``with`` block as Ctrl-C does, by a `KeyboardInterrupt`."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may say so
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 _NEVER: Final = Stop()

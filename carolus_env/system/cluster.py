@@ -1,54 +1,99 @@
-"""Workers on a Ray cluster (`system.processes` has what workers are); needs the extra ``ray``.
+"""A Ray cluster as an executor (`system.executors`), and the options of commands that can use one.
 
 Tasks are Ray's own: it gives them to whatever machines there are, takes up machines that come, and
-does tasks again whose machine is lost. Arguments and results travel through its object store.
-Files that agents' specs name go along as its runtime environment. Nothing is known here of games.
+does tasks again whose machine is lost. Files that agents' specs name go along as its runtime
+environment. Nothing is known here of games. It needs the extra ``ray``.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import hashlib
 import os
+import pickle
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from carolus_env.system.executors import WorkerError, Workers, local
 from carolus_env.system.failures import install
-from carolus_env.system.processes import (
-    Desk,
-    Failure,
-    Result,
-    WorkerError,
-    Workers,
-    unwrapped,
-)
 from carolus_env.system.version import __version__
 
-MISSING: Final = "--backend ray needs the extra 'ray': " + install("ray")
+BACKENDS: Final = ("processes", "ray")
+"""Where a command's workers are."""
+
 QUEUED: Final = 2
 """Tasks under way, at most, for each processor: one is done, and one waits next to it."""
 RETRIES: Final = 3
 """Number of times that Ray repeats a task whose process or machine was lost."""
 
-_LARGEST: Final = 20 * 2**20  # bytes of a file that goes along without being named
-_TOGETHER: Final = 200 * 2**20  # and of all files
-_COUNTED: Final = 5.0  # seconds for which a number of processors holds
-_WOKEN: Final = 1.0  # seconds between two chances to notice Ctrl-C
+_LARGEST_BESIDE: Final = 20 * 2**20  # bytes of a file that goes along without being named
+_LARGEST_SUM: Final = 200 * 2**20  # bytes of all files
+_COUNTED_FOR: Final = 5.0  # seconds for which a number of processors holds
+
+
+def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
+    """Add ``--workers`` and ``--backend``, which `workers_of` takes, to those of a command.
+
+    Args:
+        parser: the parser of the command.
+        workers: the default number of processes.
+    """
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"parallel workers (default: {workers}, or on ray as many as fit)",
+    )
+    parser.add_argument(
+        "--backend",
+        type=_backend,
+        default=BACKENDS[0],
+        metavar="BACKEND",
+        help="processes or ray, the cluster of RAY_ADDRESS or a new one (default %(default)s)",
+    )
+    parser.set_defaults(usual_workers=workers)
+
+
+def _backend(name: str) -> str:
+    """Return the name of a backend that can be used."""
+    if name not in BACKENDS:
+        raise argparse.ArgumentTypeError(f"must be {' or '.join(BACKENDS)}, got {name!r}")
+    if name == "ray" and find_spec("ray") is None:
+        raise argparse.ArgumentTypeError(f"ray needs the extra 'ray': {install('ray')}")
+    return name
+
+
+def workers_of(options: argparse.Namespace, specs: Iterable[str] = ()) -> Workers:
+    """Return the workers that the options ask for; to be closed.
+
+    Args:
+        options: options of a command with `add_options`.
+        specs: agents' specs: a cluster is sent the files that they name.
+
+    Raises:
+        WorkerError: when there is no such cluster.
+        ValueError: for a number that is not allowed, or files that cannot be sent.
+    """
+    if options.backend == "ray":
+        return Cluster(limit=options.workers, specs=specs)
+    return local(options.usual_workers if options.workers is None else options.workers)
 
 
 class Cluster(Workers):
-    """Workers on a Ray cluster; connected at once.
+    """Tasks on a Ray cluster; connected at once.
 
     Args:
         address: an address that ``ray.init`` takes. None: ``RAY_ADDRESS``, or else the one
             running on this machine, or else a new one, which ends with this.
-        most: maximum number of tasks at the same time; None: the cluster's processors.
-        files: relative paths of files that tasks read (`files.staged`).
+        limit: maximum number of tasks at the same time; None: the cluster's processors.
+        specs: specs of agents: the files that they name by relative paths are sent along.
 
     Raises:
         WorkerError: when Ray is missing, or there is no such cluster.
@@ -56,21 +101,21 @@ class Cluster(Workers):
     """
 
     def __init__(
-        self, address: str | None = None, *, most: int | None = None, files: Iterable[Path] = ()
+        self, address: str | None = None, *, limit: int | None = None, specs: Iterable[str] = ()
     ) -> None:
-        if find_spec("ray") is None:
-            raise WorkerError(MISSING)
+        files = [file for spec in specs for file in files_of(spec)]
         # Tasks that are forgotten may fail: nobody asks for their results.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # where a machine is busy
-        import ray
-
-        self._ray, self._most = ray, most
-        self._numbers: dict[Any, int] = {}  # tasks under way, by Ray's reference
-        self._counted, self._processors = -_COUNTED, 0
+        try:
+            import ray
+        except ModuleNotFoundError as error:
+            raise WorkerError(f"a cluster needs the extra 'ray': {install('ray')}") from error
+        self._ray, self._limit = ray, limit
+        self._counted, self._processors = -_COUNTED_FOR, 0
         self._ours = not ray.is_initialized()
         if self._ours:
-            self._connect(address, list(files))
+            self._connect(address, files)
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
 
     def _connect(self, address: str | None, files: list[Path]) -> None:
@@ -91,68 +136,74 @@ class Cluster(Workers):
 
     @property
     def count(self) -> int:
-        if time.monotonic() - self._counted > _COUNTED:  # machines come and go
+        if time.monotonic() - self._counted > _COUNTED_FOR:  # machines come and go
             self._counted = time.monotonic()
             self._processors = int(self._ray.cluster_resources().get("CPU", 0))
         # Without any, a task that waits makes a cluster grow that can.
-        return max(min(self._processors, self._most or self._processors), 1)
+        return max(min(self._processors, self._limit or self._processors), 1)
 
     @property
-    def room(self) -> int:
-        most = self._most or QUEUED * self.count
-        return max(most - len(self._numbers), 0)  # machines may have gone
+    def most(self) -> int:
+        return self._limit or QUEUED * self.count
 
-    @property
-    def pending(self) -> int:
-        return len(self._numbers)
+    def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        call = pickle.dumps((task, arguments, named))
+        future: Future[Any] = self._task.remote(__version__, call).future()
+        return future
 
-    def _begin(self) -> None:
-        self._digest = hashlib.sha256(self._job).hexdigest()
-        self._shared_job = [self._ray.put(self._job)]  # in a list: fetched only where it is new
+    def explained(self, error: BaseException) -> BaseException:
+        """Return the error that a task raised, or one of Ray in a line."""
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, ValueError | WorkerError):
+            return cause
+        if isinstance(cause, Exception) and type(cause).__module__.startswith("carolus_env."):
+            return cause
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        if isinstance(error, self._ray.exceptions.RayTaskError):
+            return WorkerError(f"a machine of the cluster could not do a task: {lines[-1].strip()}")
+        return WorkerError(
+            f"a task was lost {RETRIES + 1} times, with its process or its machine; did an agent "
+            "crash Python, or is there too little memory? "
+            f"{type(error).__name__}: {lines[0].strip()}"
+        )
 
-    def share(self, value: Any) -> Any:
-        return self._ray.put(value)
-
-    def submit(self, number: int, *task: Any) -> None:
-        ref = self._task.remote(__version__, self._digest, self._shared_job, *task)
-        self._numbers[ref] = number
-
-    def take(self) -> list[Result]:
-        done: list[Any] = []
-        while not done:
-            done, _ = self._ray.wait(list(self._numbers), timeout=_WOKEN)
-        done, _ = self._ray.wait(list(self._numbers), num_returns=len(self._numbers), timeout=0)
-        return [(self._numbers.pop(ref), self._answer(ref)) for ref in done]
-
-    def _answer(self, ref: Any) -> Any:
-        try:
-            answer = self._ray.get(ref)
-        except self._ray.exceptions.RayError as error:
-            raise WorkerError(_message(self._ray, error)) from error
-        return unwrapped(answer)
-
-    def _abandon(self) -> None:
-        # Not cancelled: Ray can end this process where a task is done at that moment (ray#54798).
-        self._numbers.clear()
-
-    def close(self) -> None:
-        self._abandon()
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        # Tasks are not cancelled: Ray can end this process where one is done then (ray#54798).
         if self._ours and self._ray.is_initialized():
             self._ray.shutdown()
 
 
-def _message(ray: Any, error: Exception) -> str:
-    """Return an error of Ray in a line."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, ray.exceptions.RayTaskError):  # before a task began
-        return f"a machine of the cluster could not begin a task: {lines[-1].strip()}"
-    return (
-        f"a task was lost {RETRIES + 1} times, with its process or its machine; did an agent crash "
-        f"Python, or is there too little memory? {type(error).__name__}: {lines[0].strip()}"
-    )
+def _do(version: str, call: bytes) -> Any:
+    """Do a task in one of Ray's processes."""
+    if version != __version__:
+        where = f"{os.uname().nodename} has carolus-env {__version__}, not {version}"
+        raise ValueError(f"{where}: install the same version on all machines")
+    task, arguments, named = pickle.loads(call)
+    return task(*arguments, **named)
 
 
 # ------------------------------------------------------------------------------------ files
+
+
+def files_of(spec: str) -> list[Path]:
+    """Return the files that a spec names by a relative path: a program, or a model.
+
+    An absolute path is one that all machines have.
+
+    Raises:
+        ValueError: for one outside the current folder, which no other machine would have.
+    """
+    result = []
+    for word in dict.fromkeys([*re.split(r"[:,=]", spec), *re.split(r"[:,=\s]", spec)]):
+        for path in (Path(word), Path(f"{word}.safetensors")):
+            if word and not path.is_absolute() and path.is_file():
+                if ".." in path.parts:
+                    raise ValueError(
+                        f"{spec}: on a cluster, name a file below the current folder, or by an "
+                        "absolute path that all machines have"
+                    )
+                result.append(path)
+    return result
 
 
 @contextlib.contextmanager
@@ -163,20 +214,18 @@ def _staged(files: Iterable[Path]) -> Iterator[Path]:
     in it: it may import or read them.
 
     Raises:
-        ValueError: for a path that leaves the current folder, and when it is too much.
+        ValueError: when it is too much.
     """
     sizes: dict[Path, int] = {}
     for file in files:
-        if file.is_absolute() or ".." in file.parts:
-            raise ValueError(f"{file}: a file goes along only from below the current folder")
         sizes[file] = file.stat().st_size
         if file.suffix == ".py":
             sizes |= dict(_beside(file.parent))
-    if sum(sizes.values()) > _TOGETHER:
+    if sum(sizes.values()) > _LARGEST_SUM:
         largest = max(sizes, key=lambda file: sizes[file])
         raise ValueError(
             f"files that go along to the cluster have {sum(sizes.values()):,} bytes, allowed are "
-            f"{_TOGETHER:,}; the largest is {largest}: put the agent into a folder of its own"
+            f"{_LARGEST_SUM:,}; the largest is {largest}: put the agent into a folder of its own"
         )
     with tempfile.TemporaryDirectory(prefix="carolus-files-") as folder:
         for file in sizes:
@@ -193,23 +242,5 @@ def _beside(folder: Path) -> Iterator[tuple[Path, int]]:
             continue
         if path.is_dir() and (path / "__init__.py").is_file():
             yield from _beside(path)
-        elif path.is_file() and (size := path.stat().st_size) <= _LARGEST:
+        elif path.is_file() and (size := path.stat().st_size) <= _LARGEST_BESIDE:
             yield path, size
-
-
-# ------------------------------------------------------------------------------------ a worker
-
-_desks: dict[str, Desk] = {}  # this process's jobs, by digest
-
-
-def _do(version: str, digest: str, job: list[Any], *task: Any) -> Any:
-    """Do a task in one of Ray's processes: a result, or a `Failure`."""
-    if version != __version__:
-        where = f"{os.uname().nodename} has carolus-env {__version__}, not {version}"
-        return Failure(ValueError(f"{where}: install the same version on all machines"))
-    if digest not in _desks:
-        import ray
-
-        _desks.clear()
-        _desks[digest] = Desk(ray.get(job[0]))
-    return _desks[digest].done(task)

@@ -26,9 +26,10 @@ from carolus_env.evaluation.rollouts.candidates import candidates, choice_text
 from carolus_env.evaluation.rollouts.rollout import ENDS, Options, Rollout, roll_out
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
-from carolus_env.system import backends
+from carolus_env.system import cluster
+from carolus_env.system.cancellation import ended_by_sigterm
+from carolus_env.system.executors import InProcess, WorkerError
 from carolus_env.system.options import command_parser
-from carolus_env.system.processes import InProcess, WorkerError
 from carolus_env.system.terminal import aligned, counting
 
 PROGRAM: Final = "python -m carolus_env.evaluation.rollouts"
@@ -36,6 +37,7 @@ DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
 
 
+@ended_by_sigterm()
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command, which the user called ``program``; returns the exit status."""
     arguments = _parser(program).parse_args(argv)
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
             **{field.name: getattr(arguments, field.name) for field in fields(Options)}
         )
         with (
-            backends.workers_of(
+            cluster.workers_of(
                 arguments, filter(None, (arguments.base, arguments.value))
             ) as workers,
             counting("games", arguments.games * len(choices)) as progress,
@@ -94,7 +96,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--value", default=usual.value, metavar="VALUE", help="value function of --rounds: "
         "planner, value, ppo, or a model, as value:PATH (default %(default)s)")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="(default %(default)s)")
-    backends.add_options(parser)
+    cluster.add_options(parser)
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--json", action="store_true", help="print JSON")
     return parser

@@ -15,9 +15,8 @@ so many standard errors that, with all candidates and all tests, the best one is
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
@@ -32,14 +31,17 @@ from carolus_env.evaluation.rollouts.candidates import after, candidates, kind_o
 from carolus_env.evaluation.rollouts.sampling import Played, Sampler
 from carolus_env.evaluation.rollouts.values import Value, value_function
 from carolus_env.system.arrays import F64
-from carolus_env.system.processes import Workers
+from carolus_env.system.executors import Workers
 from carolus_env.system.threads import check_threads
 
 BASE: Final = "rollout_policy"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
 
 PORTION: Final = 100
-"""Games of each candidate between two tests; a whole portion shares its first rolls out."""
+"""Games of each candidate that are played together, and share their first rolls out."""
+
+_RARER: Final = 20
+"""Portions after which tests become rarer: each comes after a twentieth more games."""
 
 DOUBT: Final = 0.05
 """Probability that a rollout drops a candidate that is the best."""
@@ -189,11 +191,11 @@ def roll_out(
     players = int(state["players"])
     sampler = options.sampler(players, seed)
     if workers is not None:
-        workers.begin(partial(_player, options, players, seed))
-        sampler = replace(sampler, elsewhere=workers)
+        job = partial(_player, options, players, seed)
+        sampler = replace(sampler, workers=workers, job=job)
     tally = _Tally(len(compared), int(state["teams"]), int(state["team"][state["player"]]))
-    looks = math.ceil(options.games / PORTION)
-    sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * looks))
+    looks = set(looks_after(options.games))
+    sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * len(looks)))
     started, ended = time.perf_counter(), "games"
     while (done := tally.most) < options.games:
         active = np.flatnonzero(~tally.dropped)
@@ -203,7 +205,9 @@ def roll_out(
         tally.add(active, played.shares.reshape(len(active), games, -1))
         tally.decisions += played.decisions
         if progress is not None:
-            progress(sum(map(len, tally.samples)))
+            progress(int(tally.games.sum()))
+        if tally.most not in looks:
+            continue
         tally.drop(sure)
         alone = (~tally.dropped).sum() == 1
         if options.error is None:
@@ -214,6 +218,18 @@ def roll_out(
             ended = "best" if alone else "error"
             break
     return tally.result(compared, ended, time.perf_counter() - started)
+
+
+def looks_after(games: int) -> Iterator[int]:
+    """Yield the games of each candidate after which a rollout is tested; the last is ``games``.
+
+    The first tests are a portion apart, then the distance grows with the games, so that the time
+    for all of them is proportional to the games.
+    """
+    done = 0
+    while done < games:
+        done = min(done + PORTION * max(done // (_RARER * PORTION), 1), games)
+        yield done
 
 
 def _player(options: Options, players: int, seed: int) -> Callable[..., Played]:
@@ -229,26 +245,36 @@ class _Tally:
     teams: int
     team: int
     decisions: int = 0
-    samples: list[F64] = field(init=False)
+    games: npt.NDArray[np.int64] = field(init=False)
     dropped: npt.NDArray[np.bool_] = field(init=False)
+    _parts: list[list[F64]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.samples = [np.zeros((0, self.teams)) for _ in range(self.candidates)]
+        self.games = np.zeros(self.candidates, np.int64)
         self.dropped = np.zeros(self.candidates, np.bool_)
+        self._parts = [[] for _ in range(self.candidates)]
 
     @property
     def most(self) -> int:
         """Games of a remaining candidate."""
-        return max(map(len, self.samples))
+        return int(self.games.max())
 
     def add(self, rows: npt.NDArray[np.int64], values: F64) -> None:
         """Add ``(candidates, games, teams)``."""
+        self.games[rows] += values.shape[1]
         for row, shares in zip(rows, values, strict=True):
-            self.samples[row] = np.concatenate([self.samples[row], shares])
+            self._parts[row].append(shares)
+
+    def samples(self, row: int) -> F64:
+        """Return the shares of a candidate's games, ``(games, teams)``."""
+        if len(self._parts[row]) > 1:
+            self._parts[row] = [np.concatenate(self._parts[row])]
+        return self._parts[row][0]
 
     def means(self) -> F64:
         """Return each candidate's mean for the team that decides."""
-        return np.array([sample[:, self.team].mean() for sample in self.samples])
+        rows = range(self.candidates)
+        return np.array([self.samples(row)[:, self.team].mean() for row in rows])
 
     def best(self) -> int:
         """Return the best remaining candidate."""
@@ -261,8 +287,8 @@ class _Tally:
         Games of the same number have the same dice, so the difference is taken game by game, over
         those that both have.
         """
-        games = min(len(self.samples[row]), len(self.samples[best]))
-        gap = (self.samples[best][:games] - self.samples[row][:games])[:, self.team]
+        games = min(self.games[row], self.games[best])
+        gap = (self.samples(best)[:games] - self.samples(row)[:games])[:, self.team]
         return float(gap.mean()), standard_error(gap)
 
     def drop(self, sure: float) -> None:
@@ -275,17 +301,16 @@ class _Tally:
     def largest_error(self) -> float:
         """Return the largest standard error of a remaining candidate, for the deciding team."""
         active = np.flatnonzero(~self.dropped)
-        return max(standard_error(self.samples[row][:, self.team]) for row in active)
+        return max(standard_error(self.samples(row)[:, self.team]) for row in active.tolist())
 
     def result(self, choices: list[tuple[int, ...]], ended: str, seconds: float) -> Rollout:
-        best = self.best()
+        best, means = self.best(), self.means()
         rows = sorted(
-            range(self.candidates),
-            key=lambda row: (row != best, self.dropped[row], -self.means()[row]),
+            range(self.candidates), key=lambda row: (row != best, self.dropped[row], -means[row])
         )
         result = []
         for row in rows:
-            samples = self.samples[row]
+            samples = self.samples(row)
             loss, error = self.behind(row, best) if row != best else (0.0, 0.0)
             errors = np.array([standard_error(samples[:, team]) for team in range(self.teams)])
             result.append(

@@ -22,7 +22,7 @@ from carolus_env.engine.state import States, pick
 from carolus_env.evaluation.rollouts.values import Value
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64
-from carolus_env.system.processes import Workers
+from carolus_env.system.executors import Job, Workers, results
 from carolus_env.system.threads import runs, together
 
 Share = tuple[States, npt.NDArray[np.int64], F64 | None]
@@ -52,7 +52,8 @@ class Sampler:
         rounds: rounds until a game is left, the present one included; None: never.
         stratified: True: first rolls of games that are played together come in proportion.
         threads: number of threads; the results do not depend on it.
-        elsewhere: workers in place of threads, begun with what calls `part`; None: threads.
+        workers: workers in place of threads; None: threads.
+        job: what returns `part` in the workers' processes; None: nothing is sent.
     """
 
     base: AgentLike
@@ -61,7 +62,8 @@ class Sampler:
     rounds: int | None = None
     stratified: bool = True
     threads: int = 1
-    elsewhere: Workers | None = None
+    workers: Workers | None = None
+    job: Job | None = None
 
     def play(
         self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
@@ -85,10 +87,11 @@ class Sampler:
             with stop.watched():  # in the other threads, too
                 return self.part(*share(rows))
 
-        if self.elsewhere is None:
+        if self.workers is None or self.job is None:
             parts = together(played, runs(len(starts), self.threads))
         else:
-            parts = self.elsewhere.all(map(share, runs(len(starts), self.elsewhere.count)))
+            shares = map(share, runs(len(starts), self.workers.count))
+            parts = [part for _, part in results(self.workers, self.job, shares)]
         return Played(
             np.concatenate([part.shares for part in parts]),
             sum(part.decisions for part in parts),
