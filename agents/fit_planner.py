@@ -15,6 +15,7 @@ command that made them.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -34,7 +35,6 @@ from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.planning import heuristic
 from carolus_env.system.files import write_json
-from carolus_env.system.options import command_parser
 
 FIRST = {"castles": 0.5, "clans": 0.2}
 POOL = 4  # the latest planners, which play for the next fit
@@ -167,7 +167,9 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit and print the weights; returns the exit code."""
-    parser = command_parser(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     add("--games", type=int, default=1500, help="games for each fit (default %(default)s)")

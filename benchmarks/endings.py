@@ -11,6 +11,7 @@ package's network.
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import numpy as np
@@ -43,7 +44,6 @@ from carolus_env.planning.plans import (
 )
 from carolus_env.system.arrays import Int, Records, int64
 from carolus_env.system.compiler import entry, separate
-from carolus_env.system.options import command_parser
 
 NEAR, FEW = 5, 6
 """A game is late when a team lacks so many castles, or so many regions are left, or fewer."""
@@ -135,7 +135,11 @@ def is_late(states: States, players: int) -> npt.NDArray[np.bool_]:
 
 def main() -> int:
     """Run the command; returns the exit status."""
-    parser = command_parser(__doc__, "python -m benchmarks.endings")
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.endings",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("agent", metavar="AGENT", help="plays every seat")
     parser.add_argument("--players", type=int, default=2, metavar="N", help="players (default 2)")
     parser.add_argument("--games", type=int, default=100, metavar="N", help="games (default 100)")

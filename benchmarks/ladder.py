@@ -13,6 +13,7 @@ import json
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +26,11 @@ from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import rate
 from carolus_env.evaluation.seating import deals_for, pairing
 from carolus_env.system import cluster
-from carolus_env.system.executors import WorkerError, Workers
+from carolus_env.system.cluster import WorkerOptions
+from carolus_env.system.command import DONE, command, parse
+from carolus_env.system.executors import Workers
 from carolus_env.system.files import write_file
-from carolus_env.system.options import command_parser
+from carolus_env.system.options import group, option
 
 COMMAND: Final = "python -m benchmarks.ladder"
 GAMES: Final = {1: 600, 2: 120}
@@ -142,23 +145,27 @@ def write(rungs: Mapping[int, list[dict[str, Any]]], path: Path) -> None:
     write_file(path, text.encode())
 
 
-def main() -> int:
+@dataclass(frozen=True)
+class LadderOptions:
+    """The options of the command."""
+
+    players: int | None = option(
+        None, "players of a game; by default 2, 3 and 4 in turn", kind=int, among=(2, 4)
+    )
+    work: WorkerOptions = group(WorkerOptions, "")
+    folder: Path = option(Path("runs/ladder"), "folder of the games")
+
+
+@command(COMMAND)
+def main(arguments: Sequence[str], program: str) -> int:
     """Run the command."""
-    parser = command_parser(__doc__)
-    parser.add_argument("--players", type=int, nargs="+", choices=RUNGS, default=list(RUNGS))
-    cluster.add_options(parser)
-    parser.add_argument("--folder", type=Path, default=Path("runs/ladder"), help="of the games")
-    options = parser.parse_args()
-    try:
-        chosen = cluster.workers_of(options)
-    except (WorkerError, ValueError) as error:
-        parser.error(str(error))
-    with chosen as workers:
-        for players in options.players:
+    options = parse(LadderOptions, arguments, program, __doc__).options
+    with cluster.workers_of(options.work) as workers:
+        for players in [options.players] if options.players else RUNGS:
             rules, rungs = Rules(players), RUNGS[players]
             played = play(rules, rungs, options.folder, workers)
             write({players: rows(rules, rungs, played, ladder.ANCHOR)}, ladder.FILE)
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

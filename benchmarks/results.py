@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.system.files import write_json
-from carolus_env.system.options import command_parser
 
 RESULTS: Final = Path(__file__).parent / "results.json"
 
@@ -22,7 +21,9 @@ Row = dict[str, Any]
 
 def measuring_parser(about: str | None, **options: Any) -> argparse.ArgumentParser:
     """Return the parser of a benchmark, with ``--save`` and an option for each number given."""
-    parser = command_parser(about)
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     for name, usual in options.items():
         parser.add_argument(f"--{name}", type=type(usual), default=usual, help="(%(default)s)")

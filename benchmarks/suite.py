@@ -10,7 +10,6 @@ decisions can be made in any order, by any number of processes, and come out the
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -26,11 +25,11 @@ import numpy as np
 from carolus_env import bots, engine
 from carolus_env.bots import lockstep
 from carolus_env.engine.dealing import Deals
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import MAX_PLAYERS, Rules
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.rollouts.candidates import KINDS, after, candidates, distinct, kind_of
-from carolus_env.evaluation.rollouts.rollout import BASE, Options, roll_out
+from carolus_env.evaluation.rollouts.rollout import BASE, MOST_GAMES, Options, roll_out
 from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.evaluation.suite.data import (
     FORMAT,
@@ -47,13 +46,14 @@ from carolus_env.evaluation.suite.measure import choose
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
 from carolus_env.system import cluster
-from carolus_env.system.executors import WorkerError, Workers, ready, results
+from carolus_env.system.cluster import WorkerOptions
+from carolus_env.system.command import DONE, INTERRUPTED, command, parse
+from carolus_env.system.executors import Workers, ready, results
+from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_file
 from carolus_env.system.log import Log, json_line, read_lines
-from carolus_env.system.options import command_parser
+from carolus_env.system.options import REQUIRED, check_fields, group, option
 from carolus_env.system.terminal import counting
-
-DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
 """Shares of the kinds; each is split evenly among the stages, and then among the halves."""
@@ -76,39 +76,34 @@ class SuiteRecipe:
         ValueError: for a value that is not allowed; the text names it.
     """
 
-    players: int
-    decisions: int = 1000
-    error: float = 0.01
-    """Standard error of the candidates that are not dropped."""
-    base: str = BASE
-    """Spec of the agent that plays the rollouts."""
-    rounds: int = 3
-    """Rounds after which games are bootstrapped from the value function; 0: play to the end."""
-    value: str = "value"
-    """The value function (`values.value_function`)."""
-    decided: float = 0.03
-    """Leave positions out that the value function finds decided: the best candidate is worth less
-    to the team that decides, or every one is worth more than 1 less it; 0: leave none out."""
-    seed: int = 0
-    turns: int = 4
-    """Candidates of a turn by the planner's evaluation; the proposers' choices are added."""
-    games: int = 1500
-    """Maximum number of games from each candidate, if the error is not reached before."""
-    table: tuple[str, ...] = TABLE
-    proposers: tuple[str, ...] = PROPOSERS
+    players: int = option(REQUIRED, "players of a game", kind=int, among=(2, MAX_PLAYERS))
+    decisions: int = option(1000, "how many", among=(1, 10**7))
+    error: float = option(
+        0.01, "standard error of the candidates that are not dropped", above=0, below=1
+    )
+    base: str = option(BASE, "agent that plays the rollouts", metavar="AGENT")
+    rounds: int = option(
+        3, "rounds after which games are left, with their value; 0: never", among=(0, 65535)
+    )
+    value: str = option("value", "the value function, see `values.value_function`")
+    decided: float = option(
+        0.03,
+        "leave out positions whose best candidate is worth less than this to the team that "
+        "decides, or whose worst is worth more than 1 less this; 0: none",
+        among=(0, None),
+        below=0.5,
+    )
+    seed: int = option(0, "the same seed gives the same file", among=(0, None))
+    turns: int = option(4, "candidates of a turn by the planner's evaluation", among=(1, 4096))
+    games: int = option(1500, "games of each candidate, at most", among=(2, MOST_GAMES))
+    table: tuple[str, ...] = option(TABLE, "agents whose games positions are of", metavar="AGENT")
+    proposers: tuple[str, ...] = option(
+        PROPOSERS, "agents whose turns are candidates too", metavar="AGENT"
+    )
 
     def __post_init__(self) -> None:
-        Rules(self.players)
+        check_fields(self)
         self.options()
-        for name, most in (("decisions", 10**7), ("turns", 4096)):
-            if not 1 <= getattr(self, name) <= most:
-                raise ValueError(
-                    f"{name} must be a whole number from 1 to {most:,}, got {getattr(self, name)}"
-                )
-        if not 0 <= self.decided < 0.5:
-            raise ValueError(f"decided must lie in [0, 0.5), got {self.decided}")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed must be from 0 to 2^63 - 1, got {self.seed}")
         if len(set(self.table)) < 2:
             raise ValueError(f"table must be two different agents or more, got {self.table}")
 
@@ -397,58 +392,33 @@ def _maker(recipe: SuiteRecipe) -> Callable[[int], dict[str, Any]]:
 # ------------------------------------------------------------------------------------ the command
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (None: the command line's); returns the exit code."""
-    arguments = _parser().parse_args(argv)
-    options = {field.name: getattr(arguments, field.name) for field in fields(SuiteRecipe)}
-    options["table"], options["proposers"] = map(tuple, (options["table"], options["proposers"]))
-    out = arguments.out
+@dataclass(frozen=True)
+class SuiteOptions:
+    """The options of the command."""
+
+    out: Path = option(REQUIRED, "to write, .jsonl or .jsonl.gz", kind=Path, metavar="FILE")
+    recipe: SuiteRecipe = group(SuiteRecipe, "")
+    work: WorkerOptions = group(WorkerOptions, "")
+
+
+@command("python -m benchmarks.suite")
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options = parse(SuiteOptions, arguments, program, __doc__).options
+    out, recipe = options.out, options.recipe
+    agents = (recipe.base, recipe.value, *recipe.table, *recipe.proposers)
+    needed = (*agents, "benchmarks/suite.py")  # a cluster has the package alone
     try:
-        recipe = SuiteRecipe(**options)
-        agents = (recipe.base, recipe.value, *recipe.table, *recipe.proposers)
-        needed = (*agents, "benchmarks/suite.py")  # a cluster has the package alone
         with (
-            cluster.workers_of(arguments, needed) as workers,
+            cluster.workers_of(options.work, needed) as workers,
             counting("decisions", recipe.decisions) as progress,
         ):
             make_suite(recipe, out, workers=workers, progress=progress)
-        print(f"{out}: {recipe.decisions} decisions, hash {read_suite(out).digest}")
     except KeyboardInterrupt:
-        print(f"interrupted; what is done is kept in {out}.part", file=sys.stderr)
-        return INTERRUPTED
-    except (SuiteError, WorkerError, ValueError) as error:
-        print(f"benchmarks.suite: {error}", file=sys.stderr)
-        return USER_ERROR
-    except OSError as error:
-        reason = error.strerror or error
-        print(f"benchmarks.suite: {error.filename}: {reason}", file=sys.stderr)
-        return USER_ERROR
+        text = f"interrupted; what is done is kept in {out}.part"
+        raise UserError(text, INTERRUPTED) from None
+    print(f"{out}: {recipe.decisions} decisions, hash {read_suite(out).digest}")
     return DONE
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(__doc__, "python -m benchmarks.suite")
-    add, recipe = parser.add_argument, SuiteRecipe(2)
-    add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
-    add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")
-    cluster.add_options(parser)
-    for name, kind, about in (
-        ("decisions", int, "how many"),
-        ("error", float, "standard error of the best candidates' values"),
-        ("base", str, "agent that plays the rollouts"),
-        ("rounds", int, "leave games after so many rounds, with their value; 0: never"),
-        ("value", str, "the value function"),
-        ("decided", float, "leave out positions worth less than this, or more than 1 - this"),
-        ("seed", int, "the same seed gives the same file"),
-        ("turns", int, "candidates of a turn by the planner's evaluation"),
-        ("games", int, "of each candidate, at most"),
-    ):
-        default: Any = getattr(recipe, name)
-        add(f"--{name}", type=kind, default=default, help=f"{about} (default {default})")
-    add("--table", nargs="+", default=TABLE, metavar="AGENT", help="whose games positions are of")
-    add("--proposers", nargs="+", default=PROPOSERS, metavar="AGENT",
-        help="whose turns are candidates too")  # fmt: skip
-    return parser
 
 
 if __name__ == "__main__":

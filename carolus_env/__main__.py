@@ -2,7 +2,7 @@
 
 import sys
 
-from carolus_env.commands.choice import main
+from carolus_env.commands.choice import MODULE, main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(program=MODULE))

@@ -8,14 +8,11 @@ in the record must equal the engine's. The record may come from any implementati
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,7 +30,8 @@ from carolus_env.records import (
     state_of,
 )
 from carolus_env.records.events import play_event
-from carolus_env.system.terminal import discard_output
+from carolus_env.system.command import USER_ERROR, command, parse
+from carolus_env.system.options import REQUIRED, option
 from carolus_env.system.untrusted import cut, shown
 
 # ------------------------------------------------------------------------------------ comparing
@@ -197,42 +195,29 @@ def _compared_result(game: States, record: Record, event: int) -> Iterator[Diffe
 # ------------------------------------------------------------------------------------ command line
 
 
-def main(argv: Sequence[str] | None = None, program: str = "python -m carolus_env.replay") -> int:
-    """Run the command, which the user called ``program``; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description="Replay game records (JSON Lines, plain or gzip) and compare them with the "
-        "engine: player to move, dice, legal actions, states, results.",
-        epilog="exit status: 0 no difference; 1 a difference; 2 a file that is missing, cannot be "
-        "read or is not a record (the other games are still replayed)",
-    )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a file of game records")
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="do not show the first difference"
-    )
-    parser.add_argument(
-        "--text", action="store_true", help="print the games in notation (docs/notation.md)"
-    )
-    options = parser.parse_args(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a file's name can be anything
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        return _replay_files(options.files, options.quiet, options.text)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except OSError as error:  # writing the output failed; errors of files are reported file by file
-        return _without_output(error)
+_ABOUT: Final = """Replay game records (JSON Lines, plain or gzip) and compare them with the engine:
+player to move, dice, legal actions, states, results.
+
+Exit code: 0: no difference; 1: a difference; 2: a file that is missing, cannot be read or is not a
+record (the other games are still replayed)."""
 
 
-def _without_output(error: OSError) -> int:
-    with contextlib.suppress(OSError):
-        discard_output()
-        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
-            return 141
-        print(f"the output cannot be written: {error.strerror}", file=sys.stderr)
-    return 2
+@dataclass(frozen=True)
+class ReplayOptions:
+    """The options of the command."""
+
+    files: tuple[str, ...] = option(
+        REQUIRED, "a file of game records", kind=tuple, positional=True, metavar="FILE"
+    )
+    quiet: bool = option(False, "do not show the first difference")
+    text: bool = option(False, "print the games in notation (docs/notation.md)")
+
+
+@command("python -m carolus_env.replay", failed=USER_ERROR)
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options = parse(ReplayOptions, arguments, program, _ABOUT).options
+    return _replay_files(options.files, options.quiet, options.text)
 
 
 def _replay_files(paths: Sequence[str], quiet: bool, text: bool) -> int:

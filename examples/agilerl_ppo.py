@@ -1,4 +1,4 @@
-"""AgileRL: PPO over whole turns, with masks, against a bot. Needs agilerl and tyro.
+"""AgileRL: PPO over whole turns, with masks, against a bot. Needs agilerl.
 
     python agilerl_ppo.py                                    # learns for one to three minutes
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt

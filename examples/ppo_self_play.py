@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 try:
     import torch
-    import tyro
 except ModuleNotFoundError as error:
     raise SystemExit(f"{error.name} is missing: pip install 'carolus-env[sb3]'") from None
 from torch import Tensor, nn
@@ -34,48 +33,43 @@ from torch.utils.dlpack import from_dlpack
 
 import carolus_env as ce
 from carolus_env import evaluation
+from carolus_env.system.command import script_options
+from carolus_env.system.options import option
 
 
 @dataclass
 class Args:
     """PPO by self-play, with PyTorch alone."""
 
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    device: Literal["cpu", "cuda"] = "cpu"
-    """Where games and network are."""
-    minutes: float = 1.0
-    """Minutes of learning."""
-    seed: int = 1
-    """Seed of games, network and sampling."""
+    players: int = option(2, "2, 3 or 4 (two teams of two)", among=(2, 4))
+    device: Literal["cpu", "cuda"] = option(
+        "cpu", "where games and network are", among=("cpu", "cuda")
+    )
+    minutes: float = option(1.0, "minutes of learning", among=(0, None))
+    seed: int = option(1, "seed of games, network and sampling", among=(0, None))
 
-    games: int = 1024
-    """Games played side by side."""
-    steps: int = 32
-    """Decisions in each game between two updates of the network."""
-    minibatches: int = 16
-    """Gradient steps in a pass over these decisions."""
-    epochs: int = 2
-    """Passes."""
-    learning_rate: float = 1e-3
-    """Learning rate of Adam at the start; it falls linearly to 0."""
-    gae_lambda: float = 0.95
-    """Lambda of generalised advantage estimation; nothing is discounted."""
-    clip: float = 0.2
-    """PPO's clip range."""
-    entropy_weight: float = 0.01
-    """Weight of the entropy bonus."""
-    value_weight: float = 0.5
-    """Weight of the values' squared error."""
-    longest_gradient: float = 0.5
-    """Longest gradient norm; longer gradients are scaled down."""
-    hidden: int = 256
-    """Units in each of the two hidden layers."""
+    games: int = option(1024, "games played side by side", among=(1, None))
+    steps: int = option(
+        32, "decisions in each game between two updates of the network", among=(1, None)
+    )
+    minibatches: int = option(16, "gradient steps in a pass over these decisions", among=(1, None))
+    epochs: int = option(2, "passes", among=(1, None))
+    learning_rate: float = option(
+        1e-3, "learning rate of Adam at the start; it falls linearly to 0", among=(0, None)
+    )
+    gae_lambda: float = option(
+        0.95, "lambda of generalised advantage estimation; nothing is discounted", among=(0, None)
+    )
+    clip: float = option(0.2, "PPO's clip range", among=(0, None))
+    entropy_weight: float = option(0.01, "weight of the entropy bonus", among=(0, None))
+    value_weight: float = option(0.5, "weight of the values' squared error", among=(0, None))
+    longest_gradient: float = option(
+        0.5, "longest gradient norm; longer gradients are scaled down", among=(0, None)
+    )
+    hidden: int = option(256, "units in each of the two hidden layers", among=(1, None))
 
-    opponents: tuple[str, ...] = ("greedy", "planner")
-    """Agents to play against at the end."""
-    eval_games: int = 400
-    """Games against each."""
+    opponents: tuple[str, ...] = option(("greedy", "planner"), "agents to play against at the end")
+    eval_games: int = option(400, "games against each", among=(1, None))
 
 
 class Network(nn.Module):
@@ -237,4 +231,4 @@ def main(args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    main(script_options(Args, __doc__))

@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -39,7 +39,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 try:
     import torch
-    import tyro
 except ModuleNotFoundError as error:
     raise SystemExit(f"{error.name} is missing: pip install 'carolus-env[sb3]'") from None
 from safetensors.torch import save
@@ -49,54 +48,49 @@ from torch.distributions import Categorical
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import TEAMS
 from carolus_env.evaluation import mean_interval
+from carolus_env.system.command import script_options
 from carolus_env.system.files import check_writable, write_file
+from carolus_env.system.options import option
 
 
 @dataclass
 class Args:
     """PPO against a bot, with PyTorch alone."""
 
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    opponents: str | None = None
-    """The agent in all other seats: random, greedy, planner (slow), ... By default one that beats
-    an untrained network: greedy, with --turns planner:errors=0.1."""
-    turns: bool = False
-    """Whole turns as actions, instead of single decisions."""
-    steps: int = 1_000_000
-    """Decisions to learn from."""
-    seed: int = 1
-    """Seed of games, network and sampling."""
+    players: int = option(2, "2, 3 or 4 (two teams of two)", among=(2, 4))
+    opponents: str | None = option(
+        None,
+        "the agent in all other seats: random, greedy, planner (slow), ...; by default one that "
+        "beats an untrained network: greedy, with --turns planner:errors=0.1",
+        kind=str,
+    )
+    turns: bool = option(False, "whole turns as actions, instead of single decisions")
+    steps: int = option(1_000_000, "decisions to learn from", among=(1, None))
+    seed: int = option(1, "seed of games, network and sampling", among=(0, None))
 
-    envs: int = 256
-    """Games played side by side."""
-    rollout: int = 64
-    """Decisions in each game between two updates of the network."""
-    minibatch: int = 2048
-    """Decisions in a gradient step."""
-    epochs: int = 4
-    """Passes over the decisions of a rollout."""
-    learning_rate: float = 1e-3
-    """Learning rate of Adam at the start; it falls linearly to 0."""
-    gamma: float = 0.999
-    """Discount for each decision."""
-    gae_lambda: float = 0.95
-    """Lambda of generalised advantage estimation."""
-    clip: float = 0.2
-    """PPO's clip range."""
-    entropy_weight: float = 0.01
-    """Weight of the entropy bonus."""
-    value_weight: float = 0.5
-    """Weight of the value's squared error."""
-    longest_gradient: float = 0.5
-    """Longest gradient norm; longer gradients are scaled down."""
-    hidden: int = 128
-    """Units in each of the two hidden layers."""
+    envs: int = option(256, "games played side by side", among=(1, None))
+    rollout: int = option(
+        64, "decisions in each game between two updates of the network", among=(1, None)
+    )
+    minibatch: int = option(2048, "decisions in a gradient step", among=(1, None))
+    epochs: int = option(4, "passes over the decisions of a rollout", among=(1, None))
+    learning_rate: float = option(
+        1e-3, "learning rate of Adam at the start; it falls linearly to 0", among=(0, None)
+    )
+    gamma: float = option(0.999, "discount for each decision", among=(0, None))
+    gae_lambda: float = option(0.95, "lambda of generalised advantage estimation", among=(0, None))
+    clip: float = option(0.2, "PPO's clip range", among=(0, None))
+    entropy_weight: float = option(0.01, "weight of the entropy bonus", among=(0, None))
+    value_weight: float = option(0.5, "weight of the value's squared error", among=(0, None))
+    longest_gradient: float = option(
+        0.5, "longest gradient norm; longer gradients are scaled down", among=(0, None)
+    )
+    hidden: int = option(128, "units in each of the two hidden layers", among=(1, None))
 
-    eval_games: int = 1000
-    """Games of each evaluation, before training and at the end."""
-    save: Path | None = None
-    """File for the weights, as safetensors."""
+    eval_games: int = option(
+        1000, "games of each evaluation, before training and at the end", among=(1, None)
+    )
+    save: Path | None = option(None, "file for the weights, as safetensors", kind=Path)
 
 
 class Network(nn.Module):
@@ -295,4 +289,4 @@ def main(args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    main(script_options(Args, __doc__))

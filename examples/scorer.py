@@ -2,7 +2,7 @@
 
 A step of ``CarolusMagnusTurns-v0`` is a choice among candidates, each a row of numbers
 (docs/turns.md). A `Scorer` applies the same weights to every row, so that no place of the list is
-learnt anew. Needs ``torch`` and ``safetensors``; `run` needs ``tyro``.
+learnt anew. Needs ``torch`` and ``safetensors``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium
 import numpy as np
@@ -22,22 +22,22 @@ from torch import Tensor, nn
 
 from carolus_env.envs.candidates import length
 from carolus_env.integrations.agents import TurnAgent
+from carolus_env.system.command import script_options
+from carolus_env.system.options import option
 
 
 @dataclass
 class TurnArgs:
     """The options of a script that learns to play whole turns against a bot."""
 
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    opponents: str = "planner:errors=0.1"
-    """The agent in all other seats; an untrained network beats `greedy`, and loses to this one."""
-    steps: int = 200_000
-    """Discs, crowns and turns to learn from."""
-    envs: int = 256
-    """Games played side by side."""
-    seed: int = 1
-    """Seed of games, network and sampling."""
+    players: int = option(2, "2, 3 or 4 (two teams of two)", among=(2, 4))
+    opponents: str = option(
+        "planner:errors=0.1",
+        "the agent in all other seats; an untrained network beats `greedy`, and loses to this one",
+    )
+    steps: int = option(200_000, "discs, crowns and turns to learn from", among=(1, None))
+    envs: int = option(256, "games played side by side", among=(1, None))
+    seed: int = option(1, "seed of games, network and sampling", among=(0, None))
 
 
 Args = TypeVar("Args", bound=TurnArgs)
@@ -106,9 +106,7 @@ def run(train: Callable[[Args], Scorer], kind: type[Args], agent: type[ScorerAge
         kind: the dataclass of the options.
         agent: the agent that plays by the trained scorer.
     """
-    import tyro
-
-    args = tyro.cli(kind)
+    args = script_options(kind, kind.__doc__)
     torch.set_num_threads(1)  # small networks gain nothing from more
     torch.manual_seed(args.seed)
     print(score_line("before training", Scorer(length(args.players), 1), args), flush=True)

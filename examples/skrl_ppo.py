@@ -1,4 +1,4 @@
-"""skrl: PPO over whole turns, with masks, against a bot. Needs skrl and tyro.
+"""skrl: PPO over whole turns, with masks, against a bot. Needs skrl.
 
     python skrl_ppo.py                                       # learns for one to three minutes
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt

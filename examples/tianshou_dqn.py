@@ -1,4 +1,4 @@
-"""Tianshou: double DQN over whole turns, with masks, against a bot. Needs tianshou and tyro.
+"""Tianshou: double DQN over whole turns, with masks, against a bot. Needs tianshou.
 
     python tianshou_dqn.py                                   # learns for one to three minutes
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
@@ -31,14 +31,15 @@ from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 
 from carolus_env.envs.candidates import length
+from carolus_env.system.options import option
 
 
 @dataclass
 class Args(TurnArgs):
     """Double DQN over whole turns with Tianshou."""
 
-    steps: int = 60_000
-    envs: int = 64
+    steps: int = option(60_000, "discs, crowns and turns to learn from", among=(1, None))
+    envs: int = option(64, "games played side by side", among=(1, None))
 
 
 def make_env(players: int, opponents: str) -> gymnasium.Env:

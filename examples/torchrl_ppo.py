@@ -1,4 +1,4 @@
-"""TorchRL: PPO over whole turns, with masks, against a bot. Needs torchrl and tyro.
+"""TorchRL: PPO over whole turns, with masks, against a bot. Needs torchrl.
 
     python torchrl_ppo.py                                    # learns for one to three minutes
     carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt

@@ -269,7 +269,7 @@ class Library(NamedTuple):
 
 LIBRARIES = {
     "agilerl": Library(
-        "agilerl==2.58.0 peft==0.21.0 torch==2.13.0 tyro", example="agilerl_ppo.py:Trained"
+        "agilerl==2.58.0 peft==0.21.0 torch==2.13.0", example="agilerl_ppo.py:Trained"
     ),
     "minari": Library("minari[hdf5]==0.5.4 pillow==13.0.0", check_minari),
     "openspiel": Library(
@@ -285,13 +285,9 @@ LIBRARIES = {
         "rllib_ppo.py:Trained",
         "--iterations 1 --batch 2048",
     ),
-    "skrl": Library("skrl==2.1.1 torch==2.13.0 tyro", example="skrl_ppo.py:Trained"),
-    "tianshou": Library(
-        "tianshou==2.0.1 torch==2.13.0 tyro", check_tianshou, "tianshou_dqn.py:Trained"
-    ),
-    "torchrl": Library(
-        "torchrl==0.14.1 torch==2.13.0 tyro", check_torchrl, "torchrl_ppo.py:Trained"
-    ),
+    "skrl": Library("skrl==2.1.1 torch==2.13.0", example="skrl_ppo.py:Trained"),
+    "tianshou": Library("tianshou==2.0.1 torch==2.13.0", check_tianshou, "tianshou_dqn.py:Trained"),
+    "torchrl": Library("torchrl==0.14.1 torch==2.13.0", check_torchrl, "torchrl_ppo.py:Trained"),
 }
 
 

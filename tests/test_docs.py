@@ -153,7 +153,7 @@ def test_records_are_written_read_and_told_as_the_pages_say(tmp_path, monkeypatc
 
 @pytest.mark.slow
 def test_the_pages_for_training_have_snippets_that_train(tmp_path, monkeypatch):
-    pytest.importorskip("tyro")
+    pytest.importorskip("rich")
     from carolus_env import learners
     from carolus_env.commands import train
 
@@ -219,7 +219,7 @@ def test_pictures_are_up_to_date_links_lead_somewhere_and_every_page_is_in_the_n
 
 
 def test_a_game_without_a_render_mode_imports_nothing_heavy():
-    heavy = "torch stable_baselines3 matplotlib rich tyro pandas safetensors "
+    heavy = "torch stable_baselines3 matplotlib rich pandas safetensors "
     heavy += "pygame PIL resvg starlette uvicorn ray carolus_env.integrations"
     code = (
         "import sys, carolus_env.evaluation\nfrom carolus_env import carolus_magnus_v0\n"

@@ -147,7 +147,7 @@ def test_an_agent_that_prints_leaves_the_output_alone(tmp_path, monkeypatch, cap
     assert engine.main([f"{tmp_path}/bot.py:loud"]) == 0
     assert json.loads(output.getvalue()) == {"id": 1, "error": "KeyError: 5 (bot.py, line 3)"}
     assert "LOUD" in capsys.readouterr().err
-    assert engine.main(["greddy"]) == engine.USER_ERROR
+    assert engine.main(["greddy"]) == 2
     assert "unknown agent 'greddy'" in capsys.readouterr().err
 
 

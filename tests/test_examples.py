@@ -11,7 +11,6 @@ from carolus_env import GameBatch, Rules, evaluation
 from carolus_env.commands import dataset
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("tyro")
 safetensors = pytest.importorskip("safetensors.torch")
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"

@@ -395,7 +395,7 @@ def test_the_pages_snippet_runs_and_evaluate_plays_the_same_there(
     assert here == there and len(here) == 21
     assert not fake.connected, "closed"
     assert evaluate.main(["greedy", "--suite", "--backend", "ray"]) == 2
-    assert "--suite measures in this process" in capsys.readouterr().err
+    assert "--suite does not use --backend" in capsys.readouterr().err
 
 
 def test_a_rollout_is_the_same_whoever_plays_its_games(shuffled):

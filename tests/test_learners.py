@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("tyro")
+pytest.importorskip("rich")
 pytest.importorskip("rich")
 
 from networks import random_model
@@ -609,26 +609,38 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("learners", "options", "text"),
     [
-        ("ppo value sb3", "--eval-games 0", "eval_games must be at least 1, got 0"),
+        (
+            "ppo value sb3",
+            "--eval-games 0",
+            "--eval-games must be a whole number of at least 1, got 0",
+        ),
         ("ppo value sb3", "--eval-bots nobody", "unknown agent 'nobody'; known are"),
-        ("ppo value", "--games 0", "games must be at least 1, got 0"),
-        ("ppo value", "--workers 0", "workers must be at least 1, got 0"),
+        ("ppo value", "--games 0", "--games must be a whole number of at least 1, got 0"),
+        ("ppo value", "--workers 0", "--workers must be a whole number from 1 to 256, got 0"),
         ("value", "--workers 999", "workers must be a whole number from 1 to 256, got 999"),
-        ("ppo value", "--width 4", "width must be from 16 to 1024, got 4"),
-        ("ppo value", "--candidates 3", "candidates must be from 5 to 4096, got 3"),
-        ("ppo value", "--plans some", "plans must be stop or one or all, got 'some'"),
-        ("ppo value", "--learning-rate 0", r"learning_rate must lie in \(0, 1\), got 0\.0"),
-        ("ppo value", "--flat 1", r"flat must lie in \[0, 1\), got 1\.0"),
-        ("ppo value", "--trace 1.5", r"trace must lie in \[0, 1\], got 1\.5"),
-        ("ppo value", "--seed -1", "seed must be from 0 to 2\\*\\*64 - 1, got -1"),
-        ("ppo value", "--start nowhere", "nowhere.safetensors: cannot be read"),
-        ("value", "--minutes -1", r"minutes must be more than 0, got -1\.0"),
-        ("value", "--first-square 0", "first_square must lie in"),
+        ("ppo value", "--width 4", "--width must be a whole number from 16 to 1,024, got 4"),
+        (
+            "ppo value",
+            "--candidates 3",
+            "--candidates must be a whole number from 5 to 4,096, got 3",
+        ),
+        ("ppo value", "--plans some", "--plans must be stop or one or all, got 'some'"),
+        (
+            "ppo value",
+            "--learning-rate 0",
+            "--learning-rate must be a number above 0 and below 1, got 0",
+        ),
+        ("ppo value", "--flat 1", "--flat must be a number of at least 0 and below 1, got 1"),
+        ("ppo value", "--trace 1.5", "--trace must be a number from 0 to 1, got 1.5"),
+        ("ppo value", "--seed -1", r"--seed must be a whole number from 0 to 2\^64 - 1, got -1"),
+        ("ppo value", "--start nowhere", "nowhere.json: cannot be read"),
+        ("value", "--minutes -1", "--minutes must be a number above 0, got -1"),
+        ("value", "--first-square 0", "--first-square must be a number above 0"),
         ("ppo", "--games 1", "games must be at least one for each of 2 workers, got 1"),
-        ("ppo", "--clip 0", r"clip must lie in \(0, 1\], got 0\.0"),
-        ("ppo", "--entropy -1", r"entropy must lie in \[0, 100\], got -1\.0"),
-        ("sb3", "--width 0", "width must be from 1 to 1024, got 0"),
-        ("sb3", "--candidates 3", "candidates must be 0 or from 5 to"),
+        ("ppo", "--clip 0", "--clip must be a number above 0 and of at most 1, got 0"),
+        ("ppo", "--entropy -1", "--entropy must be a number from 0 to 100, got -1"),
+        ("sb3", "--width 0", "--width must be a whole number from 1 to 1,024, got 0"),
+        ("sb3", "--candidates 3", "--candidates must be a whole number from 5 to"),
     ],
 )
 def test_a_wrong_option_is_reported_before_anything_starts(
@@ -637,7 +649,7 @@ def test_a_wrong_option_is_reported_before_anything_starts(
     for learner in learners.split():
         assert train.main(words(learner, tmp_path, *options.split())) == 2
         error = capsys.readouterr().err
-        assert error.startswith("train: ") and re.search(text, error), learner
+        assert error.startswith("train.py: ") and re.search(text, error), learner
         assert not list(tmp_path.rglob("*.json"))
 
 
@@ -652,16 +664,14 @@ def test_a_learner_has_defaults_and_help_shows_every_option(tmp_path, capsys, le
     needs_packages(learner)
     job = train.read_job(["--learner", learner, "--runs", str(tmp_path), "--name", "a"])
     kind = LEARNERS[learner].config_type()
-    assert dataclasses.replace(job.config, runs="runs", name=None) == kind()
+    assert dataclasses.replace(job.config, runs=Path("runs"), name=None) == kind()
     assert (job.folder, job.resumed) == (tmp_path / "a", False)
-    with pytest.raises(SystemExit) as stopped:
-        train.main(["--learner", learner, "--help"])
-    assert stopped.value.code == 0
+    assert train.main(["--learner", learner, "--help"]) == 0
     shown = capsys.readouterr().out
     own = {field.name for field in dataclasses.fields(kind)} - {"rules"}
     for name in (name.replace("_", "-") for name in (*OPTIONS, *own)):
         assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
-    assert f"(default: {learner})" in shown
+    assert f"(default: {learner})" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -685,18 +695,18 @@ def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, 
         ("--config FILE", 'learner = "value"\nsteps = 3', "FILE|'steps'|value"),
         ("--config FILE", 'learner = "walk"', "FILE|learner|ppo, value, sb3|'walk'"),
         ("--config FILE", 'players = "2"', "FILE|players|from 2 to 4|'2'"),
-        ("--config FILE", "epochs = 1.5", "FILE|'epochs'"),
+        ("--config FILE", "epochs = 1.5", "FILE|epochs|a whole number|1.5"),
         ("--config FILE", 'partners = "beside"', "FILE|partners|opposite or adjacent|'beside'"),
         ("--config FILE", "players = ", "FILE|TOML"),
-        ("--config FILE.no", "", "train: FILE.no: "),
-        ("--resume FILE.no", "", "train: FILE.no: "),
+        ("--config FILE.no", "", "train.py: FILE.no: "),
+        ("--resume FILE.no", "", "train.py: FILE.no: "),
         ("--config", "", "--config"),
         ("--resume", "", "--resume"),
         ("--resume=FOLDER --learner ppo", "", "leave out --learner"),
         ("--resume FOLDER --config FILE", "", "leave out --config"),
-        ("--resume FOLDER --width 3", "", "--width, 3"),
-        ("--resume FOLDER --games 3", "", "--games, 3"),
-        ("--hats 3", "", "--hats, 3"),
+        ("--resume FOLDER --width 3", "", "--width"),
+        ("--resume FOLDER --games 3", "", "--games"),
+        ("--hats 3", "", "--hats"),
         ("--players 5", "", "players|from 2 to 4|5"),
     ],
 )
@@ -708,11 +718,7 @@ def test_what_is_wrong_with_a_command_or_its_file_is_named(tmp_path, capsys, giv
     def filled(text):
         return text.replace("FILE", str(file)).replace("FOLDER", str(tmp_path))
 
-    try:
-        status = train.main(filled(given).split())
-    except SystemExit as stopped:
-        status = stopped.code
-    assert status == 2
+    assert train.main(filled(given).split()) == 2
     error = capsys.readouterr().err
     for name in filled(named).split("|"):
         assert name in error

@@ -213,7 +213,7 @@ WRONG = {
     "--terminal --bot greedy --bot random": "2 bots 1 seat greedy random",
     "missing.jsonl": "missing.jsonl: No such file",
     "--lost greedy": "--lost needs a FILE",
-    "--port 70000": "--port must be from 0 to 65535",
+    "--port 70000": "--port must be from 0 to 65,535",
     "--bot nobody": "unknown agent 'nobody'",
     "broken.jsonl": "broken.jsonl: line 1: not JSON",
 }
@@ -223,7 +223,8 @@ WRONG = {
 def test_the_command_says_what_is_wrong(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("broken.jsonl").write_text("?\n")
-    assert command.main([*words.split(), "--no-open"]) == 2
+    no_browser = [] if "--terminal" in words else ["--no-open"]
+    assert command.main([*words.split(), *no_browser]) == 2
     error = capsys.readouterr().err
     assert all(word in error for word in WRONG[words].split()), error
 

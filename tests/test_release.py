@@ -139,7 +139,7 @@ def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, t
     assert "greedy : random  10" in done.stdout, "played and told, but not rated"
     assert "No module named 'scipy'" in done.stderr and "carolus-env[evaluation]" in done.stderr
     assert (tmp_path / "result.json").stat().st_size > 100
-    assert "tyro is missing; train needs the extra" in run("carolus", "train", code=1).stderr
-    assert "carolus-env[play]" in run("carolus", "play", "--no-open", code=2).stderr
+    assert "rich is missing; train needs the extra" in run("carolus", "train", code=1).stderr
+    assert "carolus-env[play]" in run("carolus", "play", "--no-open", code=1).stderr
     snippets = [snippet for snippet in SNIPPETS if "sb3_contrib" not in snippet]
     assert run("python", "-c", SCRIPTS, GYMNASIUM, *snippets).stdout.startswith("0.0\n")

@@ -244,16 +244,16 @@ def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_i
     one, two = with_event(ACTION, legal=[]), with_event(LATER, legal=[], state={"round": 0})
     text = f"b.jsonl, line 2, {replay(one)[0]}\n4 games, 3 differences\n"
     assert run(a=[GAME], b=[GAME, one, two]) == (1, text, "")
-    assert run("-q", a=[one]) == (1, "1 games, 1 differences\n", "")
+    assert run("--quiet", a=[one]) == (1, "1 games, 1 differences\n", "")
     assert run("--quiet", a=[GAME, GAME], b=[GAME]) == (0, "3 games, 0 differences\n", "")
     game = game_text(start_of(GAME), GAME["events"])
-    assert run("--text", "-q", a=[one, GAME]) == (1, f"{game}\n2 games, 1 differences\n", "")
+    assert run("--text", "--quiet", a=[one, GAME]) == (1, f"{game}\n2 games, 1 differences\n", "")
 
 
 def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(run):
     line, different = (json.dumps(one).encode() + b"\n" for one in (GAME, {**GAME, "result": None}))
     status, out, err = run(
-        "-q",
+        "--quiet",
         a=line + b"\n{}\n" + different + b"[]\n",
         b=line + line[:-9],
         c=b"",
@@ -285,7 +285,7 @@ def test_unreadable_files_are_named_the_others_replayed_and_an_interrupt_ends_it
         raise KeyboardInterrupt
 
     monkeypatch.setattr(replay_module, "replay", interrupted)
-    assert run(a=[GAME]) == (130, "", "interrupted\n")
+    assert run(a=[GAME]) == (130, "", "python -m carolus_env.replay: interrupted\n")
 
 
 def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(tmp_path):
@@ -304,5 +304,5 @@ def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(t
         )
         os.close(output)
         assert done.returncode == status
-        assert ("the output cannot be written" in done.stderr) == (status == 2)
+        assert ("the output could not be written" in done.stderr) == (status == 2)
         assert "Traceback" not in done.stderr and "Exception" not in done.stderr

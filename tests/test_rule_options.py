@@ -3,7 +3,6 @@
 import asyncio
 import json
 import typing
-from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from carolus_env.integrations.language.prompts import rules_text
 from carolus_env.learners import config_of
 from carolus_env.notation import from_text, to_line
 from carolus_env.play import __main__ as play
-from carolus_env.system.options import from_arguments, value_text
+from carolus_env.system.command import HelpShown, parse
+from carolus_env.system.options import value_text
 
 OTHERS = [name for name in OPTIONS if name != "players"]
 
@@ -42,21 +42,24 @@ def words_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@pytest.mark.parametrize("command", [evaluate, dataset, play])
-def test_commands_take_every_option(command, name):
-    parser: ArgumentParser = command._parser("carolus")
-    needed = ["--out", "data", "random"] if command is dataset else []
-    options = parser.parse_args([*needed, *words_of(name)], Namespace(players=2))
-    assert from_arguments(Rules, options) == another(name)
-    assert OPTIONS[name].metadata["about"] in " ".join(parser.format_help().split())
+@pytest.mark.parametrize(
+    "kind", [evaluate.EvaluateOptions, dataset.DatasetOptions, play.PlayOptions]
+)
+def test_commands_take_every_option(kind, name, capsys):
+    needed = ["--out", "data", "random"] if kind is dataset.DatasetOptions else []
+    options, given = parse(kind, [*needed, *words_of(name)], "carolus", "")
+    assert options.rules == another(name) and name in given
+    with pytest.raises(HelpShown):
+        parse(kind, ["--help"], "carolus", "")
+    assert OPTIONS[name].metadata["about"] in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_runs_take_every_option_from_the_command_line_and_from_files(tmp_path, name):
     option, value = words_of(name)
-    value = value.replace("none", "None")
-    job = train.read_job(["--runs", str(tmp_path), "--name", "r", option, value])
-    assert job.config.rules == another(name)
+    value = [value] if name != "partners" else [value, "--players", "4"]
+    job = train.read_job(["--runs", str(tmp_path), "--name", "r", option, *value])
+    assert getattr(job.config.rules, name) == getattr(another(name), name)
     assert config_of(json.loads(json.dumps(job.config.to_dict()))) == job.config
 
 

@@ -18,6 +18,7 @@ import threading
 import tomllib
 import webbrowser
 from dataclasses import dataclass, replace
+from functools import partial, partialmethod
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ import carolus_env as ce
 from carolus_env import evaluation
 from carolus_env.commands import choice
 from carolus_env.records import write_records
+from carolus_env.system import command as command_module
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
@@ -563,13 +565,14 @@ def write_agents(folder, command):
 @pytest.mark.parametrize("command", [c for c, rows in TABLE.items() if rows.how == "parse"])
 def test_a_command_that_cannot_run_here_is_understood(command, clone, monkeypatch, capsys):
     words = shlex.split(command)
-    parse = argparse.ArgumentParser.parse_args
 
-    def parse_only(*arguments, **options):
+    def parse_only(parse, *arguments, **options):
         parse(*arguments, **options)
         raise Parsed
 
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_only)
+    for kind in (argparse.ArgumentParser, command_module._Parser):
+        method = partialmethod(partial(parse_only, kind.parse_args))
+        monkeypatch.setattr(kind, "parse_args", method)
     monkeypatch.syspath_prepend(str(ROOT))
     with pytest.raises(Parsed):
         execute(words, monkeypatch)

@@ -115,11 +115,11 @@ def test_what_is_saved_of_another_recipe_is_refused(made, tmp_path, capsys):
     ("change", "text"),
     [
         ({"decisions": 0}, "decisions must be"),
-        ({"error": 0.0}, "error must lie"),
+        ({"error": 0.0}, "error must be"),
         ({"rounds": -1}, "rounds must be"),
         ({"seed": -1}, "seed must be"),
         ({"value": "greedy"}, "a value function must be"),
-        ({"decided": 0.5}, r"decided must lie in \[0, 0.5\)"),
+        ({"decided": 0.5}, r"decided must be a number of at least 0 and below 0.5"),
         ({"table": ("greedy", "greedy")}, "two different agents"),
     ],
 )

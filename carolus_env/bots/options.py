@@ -1,17 +1,15 @@
 """Options of bots in spec strings, ``name:key=value,key=value``.
 
-A bot's options are a frozen dataclass whose fields are made by `system.options.option`. It is the
-only source of the defaults, the parsing, the error texts and the tables in docs/bots.md.
+A bot's options are a frozen dataclass whose fields are made by `system.options.option`.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from carolus_env.bots.agent import AgentError
-from carolus_env.system.options import allowed, checked
+from carolus_env.system.options import allowed, check_fields, declared, parsed
 
 Options = TypeVar("Options")
 
@@ -28,11 +26,10 @@ class BotOptions:
     """The bot's name, for errors."""
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            try:
-                checked(entry, getattr(self, entry.name))
-            except ValueError as error:
-                raise AgentError(self.bot, f"option {error}") from None
+        try:
+            check_fields(self)
+        except ValueError as error:
+            raise AgentError(self.bot, f"option {error}") from None
 
 
 def parse(name: str, kind: type[Options], argument: str) -> Options:
@@ -47,7 +44,7 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
         AgentError: for an unknown, repeated or malformed option, with the list of known ones, or
             for a value that is not allowed.
     """
-    known: dict[str, Any] = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    known = declared(kind)
     values: dict[str, Any] = {}
     for part in filter(None, argument.split(",")):
         key, equals, text = (word.strip() for word in part.partition("="))
@@ -58,9 +55,7 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
             raise AgentError(name, f"has no option {part!r}; options are key=value of {listed}")
         if key in values:
             raise AgentError(name, f"option {key} is given twice")
-        values[key] = text
-        with suppress(ValueError):  # else the options refuse the text
-            values[key] = type(known[key].default)(text)
+        values[key] = parsed(known[key], text)
     return kind(**values)
 
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from carolus_env.system import failures
+from carolus_env.system.command import DONE, command, guarded, prepare_streams
+from carolus_env.system.failures import MissingExtraError, UserError
+from carolus_env.system.options import similar
 from carolus_env.system.version import __version__
 
 PROGRAM: Final = "carolus"
-USER_ERROR, NO_EXTRA = 2, 1
+MODULE: Final = "python -m carolus_env"
 
 
 class Command(NamedTuple):
@@ -43,20 +46,20 @@ COMMANDS: Final = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@command(PROGRAM)
+def main(arguments: Sequence[str], program: str) -> int:
     """Run the command that the first word names; returns the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    name = words[0] if words else "--help"
+    name, *words = arguments or ["--help"]
     if name in COMMANDS:
-        return run(name, words[1:], f"{PROGRAM} {name}")
+        return run(name, words, f"{program} {name}")
     if name == "--version":
         print(f"carolus-env {__version__}")
-        return 0
-    if name in ("-h", "--help"):
-        print(_help())
-        return 0
-    print(f"{PROGRAM}: unknown command {name!r}; known are {', '.join(COMMANDS)}", file=sys.stderr)
-    return USER_ERROR
+    elif name in ("-h", "--help"):
+        print(_help(program))
+    else:
+        known = ", ".join(COMMANDS)
+        raise UserError(f"unknown command {name!r}{similar(name, COMMANDS)} Known are {known}")
+    return DONE
 
 
 def run(name: str, arguments: Sequence[str], program: str) -> int:
@@ -69,49 +72,65 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
     """
     # Threads that spin while they wait slow everything else down; set before torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    command = COMMANDS[name]
+    prepare_streams()
+    return guarded(lambda: _main_of(name)(arguments, program), program)
+
+
+def _main_of(name: str) -> Callable[[Sequence[str], str], int]:
+    """Import a command, and return its ``main``.
+
+    Raises:
+        MissingExtraError: when a package that it needs is missing.
+    """
+    found = COMMANDS[name]
     try:
-        module = importlib.import_module(f"carolus_env.{command.module}")
+        main: Callable[[Sequence[str], str], int]
+        main = importlib.import_module(f"carolus_env.{found.module}").main
+        return main
     except ModuleNotFoundError as error:
-        if not command.extra or (error.name or "").startswith("carolus_env"):
+        if not found.extra or (error.name or "").startswith("carolus_env"):
             raise
-        print(f"{name}: {missing(name, error)}", file=sys.stderr)
-        return NO_EXTRA
-    code: int = module.main(arguments, program)
-    return code
+        raise MissingExtraError(error.name, name, found.extra) from error
 
 
-def typed(name: str, program: str) -> str:
-    """Return the command line for another command: of the package, or a script of the clone.
+def command_line(name: str, program: str, *arguments: object) -> str:
+    """Return the command line of another command, to be typed in a shell.
 
     It names the interpreter of this process where ``python`` would be another one.
+
+    Args:
+        name: the command's name.
+        program: how the user called this command: as a script of a clone, or of the package.
+        arguments: the command's arguments.
     """
-    if program.startswith(PROGRAM):
-        return f"{PROGRAM} {name}"
-    found, python = shutil.which("python"), "python"
-    if found is None or not Path(found).absolute().parent.samefile(Path(sys.executable).parent):
-        python = os.path.relpath(sys.executable)
-        python = min(python, sys.executable, key=len)
-    return f"{python} -m carolus_env.play" if name == "play" else f"{python} {name}.py"
+    words = [PROGRAM, name]
+    if program.startswith(MODULE):
+        words = [_python(), "-m", "carolus_env", name]
+    elif not program.startswith(PROGRAM):
+        script = f"{name}.py"
+        own = [script] if name in ("train", "evaluate") else ["-m", "carolus_env", name]
+        words = [_python(), *own]
+    return shlex.join([*words, *map(str, arguments)])
 
 
-def missing(name: str, error: ModuleNotFoundError) -> failures.MissingExtraError:
-    """Return the error of a command that lacks a package of its extra."""
-    if isinstance(error, failures.MissingExtraError):
-        return error
-    return failures.MissingExtraError(error.name, name, COMMANDS[name].extra)
+def _python() -> str:
+    """Return how a shell calls the interpreter of this process."""
+    found = shutil.which("python")
+    if found and Path(found).absolute().parent.samefile(Path(sys.executable).parent):
+        return "python"
+    return min(os.path.relpath(sys.executable), sys.executable, key=len)
 
 
-def _help() -> str:
+def _help(program: str) -> str:
     rows = [f"  {name:10}{command.about}" for name, command in COMMANDS.items()]
     return "\n".join(
         [
-            f"usage: {PROGRAM} COMMAND ...",
+            f"usage: {program} COMMAND ...",
             "",
             "Carolus Magnus: a board game as an environment for reinforcement learning.",
             "",
             *rows,
             "",
-            f"{PROGRAM} COMMAND --help tells more; {PROGRAM} --version gives the version.",
+            f"{program} COMMAND --help tells more; {program} --version gives the version.",
         ]
     )

@@ -11,15 +11,13 @@ and a file for each array. With --minari it becomes a data set of Minari too. Se
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +37,16 @@ from carolus_env.records.arrays import (
     write_packed,
 )
 from carolus_env.system import cluster
-from carolus_env.system.cancellation import ended_by_sigterm
-from carolus_env.system.executors import WorkerError, Workers
+from carolus_env.system.cluster import WorkerOptions, workers_option
+from carolus_env.system.command import DONE, INTERRUPTED, command, needs, parse
+from carolus_env.system.executors import Workers
+from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
-from carolus_env.system.options import add_arguments, command_parser, from_arguments, values_text
+from carolus_env.system.options import REQUIRED, group, option, values_text
 from carolus_env.system.terminal import counting
 
 PROGRAM: Final = "carolus dataset"
-DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 PART: Final = 2000
 """Approximate number of games that are played and written together."""
 
@@ -97,67 +96,70 @@ class Job:
         }
 
 
-@ended_by_sigterm()
-def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
-    """Run the command; returns the exit code.
+@dataclass(frozen=True)
+class _Workers(WorkerOptions):
+    workers: int | None = workers_option("one per core")
 
-    Args:
-        arguments: the command's arguments.
-        program: the words before them on the command line.
-    """
-    options = _parser(program).parse_args(arguments)
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """The options of the command."""
+
+    agents: tuple[str, ...] = option(
+        REQUIRED,
+        "one or more, as docs/bots.md names them",
+        kind=tuple,
+        positional=True,
+        metavar="AGENT",
+    )
+    out: Path = option(REQUIRED, "the folder to make", kind=Path, metavar="FOLDER")
+    games: int = option(1000, "number of games, rounded up to whole deals", among=(1, None))
+    seed: int = option(0, "the same seed gives the same games", among=(0, 2**64 - 1), metavar="S")
+    work: WorkerOptions = group(_Workers, "")
+    observation: Literal["uint8", "float32"] = option(
+        "uint8", "dtype of the observations", among=("uint8", "float32")
+    )
+    minari: str | None = option(
+        None, "make it a Minari data set too, as carolus/2p-planner-v0", kind=str, metavar="ID"
+    )
+    rules: Rules = group(Rules, "rules")
+
+
+@command(PROGRAM)
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options, given = parse(DatasetOptions, arguments, program, __doc__)
+    needs(given, "partners", options.rules.players == 4, "--players 4")
+    job = _job(options)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     try:
-        job = _job(options)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
         with locked(options.out):
             _make(job, options, f"{program} {shlex.join(arguments)}")
     except KeyboardInterrupt:
-        print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
-        return INTERRUPTED
-    except (ValueError, ImportError, evaluation.ArenaError, WorkerError) as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return USER_ERROR
-    except OSError as error:
-        print(f"{program}: {error.filename}: {error.strerror or error}", file=sys.stderr)
-        return FAILED
+        text = f"interrupted; the same command continues {options.out}"
+        raise UserError(text, INTERRUPTED) from None
     return DONE
 
 
-def _parser(program: str) -> argparse.ArgumentParser:
-    parser = command_parser(__doc__, program)
-    add = parser.add_argument
-    add("agents", nargs="+", metavar="AGENT", help="one or more, as docs/bots.md names them")
-    add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
-    add("--games", type=int, default=1000, metavar="N", help="rounded up to whole deals (1000)")
-    add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    cluster.add_options(parser, workers=cores())
-    add("--observation", choices=("uint8", "float32"), default="uint8", help="dtype")
-    add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
-    add_arguments(parser.add_argument_group("rules"), Rules)
-    return parser
-
-
-def _job(options: argparse.Namespace) -> Job:
-    rules = from_arguments(Rules, options)
-    if options.games < 1:
-        raise ValueError(f"--games must be at least 1, got {options.games}")
+def _job(options: DatasetOptions) -> Job:
     if options.out.exists():
-        raise ValueError(f"--out {options.out} exists: name another folder")
+        raise UserError(f"--out {options.out} exists: name another folder")
     if len(set(options.agents)) < len(options.agents):
-        raise ValueError(f"the agents must be different, got {' '.join(options.agents)}")
+        raise UserError(f"the agents must be different, got {' '.join(options.agents)}")
     if options.minari is not None:
         minari.import_minari()
         minari.check_id(options.minari)
-    return Job(rules, tuple(options.agents), options.games, options.seed)
+    return Job(options.rules, options.agents, options.games, options.seed)
 
 
-def _make(job: Job, options: argparse.Namespace, command: str) -> None:
+def _make(job: Job, options: DatasetOptions, command: str) -> None:
     """Play what is missing, then make the arrays; the folder appears when all is there."""
-    out: Path = options.out
+    out = options.out
     parts = _parts_folder(job, out)
     plans = job.plans()
     total = sum(plan.games for plan in plans)
-    with cluster.workers_of(options, job.agents) as workers, counting("games", total) as progress:
+    working = cluster.workers_of(options.work, job.agents, usual=cores())
+    with working as workers, counting("games", total) as progress:
         done = 0
         for number, plan in enumerate(plans):
             if not (parts / f"{number:05}.safetensors").exists():
@@ -172,7 +174,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
             games,
             observation=options.observation,
             out=parts / "complete",
-            threads=min(options.workers or cores(), 256),
+            threads=min(options.work.workers or cores(), 256),
             progress=progress,
         )
     complete = parts / "complete"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -24,37 +25,35 @@ from carolus_env.evaluation.games import ArenaError, warm_up
 from carolus_env.integrations import engine_protocol as protocol
 from carolus_env.notation import from_text
 from carolus_env.system import failures
-from carolus_env.system.options import command_parser
+from carolus_env.system.command import DONE, command, parse
+from carolus_env.system.options import REQUIRED, option
 
-DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options of the command."""
+
+    agent: str = option(
+        REQUIRED,
+        "who answers, as docs/bots.md names it",
+        kind=str,
+        positional=True,
+        metavar="AGENT",
+    )
 
 
-def main(arguments: Sequence[str], program: str = "carolus engine") -> int:
-    """Run the command; returns the exit code.
-
-    Args:
-        arguments: the command's arguments.
-        program: the words before them on the command line.
-    """
-    parser = command_parser(__doc__, program)
-    parser.add_argument("agent", metavar="AGENT", help="who answers, as docs/bots.md names it")
-    spec = parser.parse_args(arguments).agent
+@command("carolus engine")
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options = parse(EngineOptions, arguments, program, __doc__).options
     output = sys.stdout
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # where an agent's own words go
-            agent = bots.make(spec)
-            for players in (2, 3, 4):  # a model is for one of them
-                with contextlib.suppress(ArenaError):  # other errors come again when it is asked
-                    warm_up([agent], Rules(players))
-                    break
-            serve(agent, sys.stdin.buffer, output.buffer)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        return WRITE_FAILED
-    except ValueError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return USER_ERROR
+    with contextlib.redirect_stdout(sys.stderr):  # where an agent's own words go
+        agent = bots.make(options.agent)
+        for players in (2, 3, 4):  # a model is for one of them
+            with contextlib.suppress(ArenaError):  # other errors come again when it is asked
+                warm_up([agent], Rules(players))
+                break
+        serve(agent, sys.stdin.buffer, output.buffer)
     return DONE
 
 

@@ -9,12 +9,11 @@ See docs/evaluation.md, docs/suite.md and docs/bench.md.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
@@ -24,164 +23,142 @@ from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.suite import report as suite_report
 from carolus_env.system import cluster, failures
-from carolus_env.system.cancellation import ended_by_sigterm
-from carolus_env.system.executors import InProcess, WorkerError, Workers
-from carolus_env.system.files import BusyError, check_writable, locked, write_json
-from carolus_env.system.options import add_arguments, from_arguments
+from carolus_env.system.cluster import WorkerOptions
+from carolus_env.system.command import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    command,
+    needs,
+    note,
+    parse,
+    refuse_unused,
+)
+from carolus_env.system.executors import InProcess, Workers
+from carolus_env.system.failures import UserError
+from carolus_env.system.files import check_writable, locked, write_json
+from carolus_env.system.options import group, option
 
 PROGRAM: Final = "python evaluate.py"
-DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 GAMES = 1000
+_LENGTH, _OTHER = "number of games", "other evaluations"
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
-_PLAY = ("games", "until", "sprt", "records")
 
 
-class UserError(Exception):
-    """An error that the user can correct; the text is one line."""
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """The options of the command."""
 
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (see --help)")
-
-
-@ended_by_sigterm()
-def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
-    """Play, print and write; returns the exit code.
-
-    Args:
-        arguments: the command's arguments.
-        program: the words before them on the command line.
-    """
-    options = argparse.Namespace(traceback=False, program=program.removeprefix("python "))
-    try:
-        _parser(program).parse_args(arguments, options)
-        if options.bench:
-            code = _bench(options)
-        elif options.suite:
-            code = _suite(options)
-        else:
-            options.players = 2 if options.players is None else options.players
-            code = _evaluate(options)[0]
-        print(end="", flush=True)  # a full disk fails here, not at Python's exit
-        return code
-    except UserError as error:
-        if options.traceback and error.__cause__ is not None:
-            _note(failures.full_traceback(error.__cause__).rstrip())
-        return _fail(options, str(error), USER_ERROR)
-    except MemoryError:
-        return _fail(options, "not enough memory for so many games", USER_ERROR)
-    except KeyboardInterrupt:
-        return _fail(options, "interrupted before any game was finished", INTERRUPTED)
-    except BrokenPipeError:  # the reader, say `head`, has closed the pipe
-        return WRITE_FAILED
-    except OSError as error:
-        return _fail(options, f"the output could not be written: {error.strerror}", WRITE_FAILED)
-
-
-def _parser(program: str) -> argparse.ArgumentParser:
-    program = program.removeprefix("python ")
-    parser = _Parser(
-        prog=program,
-        usage=f"{program} AGENT AGENT [AGENT ...] [options]",
-        description=(__doc__ or "").replace(PROGRAM, program),
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
-            prog, max_help_position=26
-        ),
-        allow_abbrev=False,
+    agents: tuple[str, ...] = option(
+        (), f"{', '.join(bots.known())} or FILE.py:NAME", positional=True, metavar="AGENT"
     )
-    add = parser.add_argument
-    known = ", ".join(bots.known())
-    add("agents", nargs="*", metavar="AGENT", help=f"{known} or FILE.py:NAME")
-    add(
-        "--schedule",
-        choices=evaluation.SCHEDULES,
-        default=evaluation.SCHEDULES[0],
-        metavar="NAME",
-        help=f"which agents meet: {', '.join(evaluation.SCHEDULES)} (default %(default)s)",
+    schedule: str = option(
+        evaluation.SCHEDULES[0], "which agents meet", among=evaluation.SCHEDULES, metavar="NAME"
     )
-    add("--seed", type=int, default=0, metavar="S", help="seed of all games (default 0)")
-    cluster.add_options(parser)
-    add("--quiet", action="store_true", help="print errors only")
-    add("--traceback", action="store_true", help="print the whole traceback of an agent's error")
-    _add_lengths(parser.add_argument_group("number of games"))
-    kinds = parser.add_argument_group("other evaluations")
-    kinds.add_argument("--suite", action="store_true", help="measure regret on the suite")
-    kinds.add_argument("--bench", action="store_true", help="rate one agent by CarolusBench")
-    _add_files(parser.add_argument_group("files"))
-    add_arguments(parser.add_argument_group("rules"), Rules)
-    parser.set_defaults(players=None)  # --suite and --bench then measure each number
-    return parser
+    seed: int = option(0, "seed of all games", among=(0, 2**64 - 1), metavar="S")
+    work: WorkerOptions = group(WorkerOptions, "")
+    quiet: bool = option(False, "print errors only")
+    traceback: bool = option(False, "print the whole traceback of an agent's error")
 
-
-def _add_lengths(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add(
-        "--games",
-        type=int,
-        metavar="N",
-        help=f"games of each pairing, or maximum (default {GAMES})",
+    games: int | None = option(
+        None,
+        f"games of each pairing, or maximum; by default {GAMES}",
+        kind=int,
+        among=(1, None),
+        heading=_LENGTH,
     )
-    add("--until", type=float, metavar="ELO", help="play until every rating's interval is narrower")
-    add(
-        "--sprt",
-        type=_bounds,
+    until: float | None = option(
+        None,
+        "play until every rating's interval is narrower",
+        kind=float,
+        above=0,
+        heading=_LENGTH,
+        metavar="ELO",
+    )
+    sprt: str | None = option(
+        None,
+        "sequential test of nElo ELO0 against ELO1",
+        kind=str,
+        heading=_LENGTH,
         metavar="ELO0,ELO1",
-        help="sequential test of nElo ELO0 against ELO1",
     )
 
+    suite: bool = option(False, "measure regret on the suite", heading=_OTHER)
+    bench: bool = option(False, "rate one agent by CarolusBench", heading=_OTHER)
 
-def _add_files(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("--out", type=Path, metavar="FOLDER", help="write games, summary and report")
-    add("--resume", action="store_true", help="resume the tournament in --out")
-    add("--json", type=Path, metavar="FILE", help="write the summary")
-    add("--records", type=Path, metavar="FILE", help="write .jsonl or .jsonl.gz for carolus play")
+    out: Path | None = option(
+        None, "write games, summary and report", kind=Path, heading="files", metavar="FOLDER"
+    )
+    resume: bool = option(False, "resume the tournament in --out", heading="files")
+    json: Path | None = option(
+        None, "write the summary", kind=Path, heading="files", metavar="FILE"
+    )
+    records: Path | None = option(
+        None,
+        "write .jsonl or .jsonl.gz for carolus play",
+        kind=Path,
+        heading="files",
+        metavar="FILE",
+    )
+    rules: Rules = group(Rules, "rules")
 
 
-def _bounds(text: str) -> tuple[float, float]:
+_SHARED: Final = ("agents", "players", "out", "quiet", "traceback")
+MODES: Final = {
+    "suite": (*_SHARED, "suite", "json"),
+    "bench": (*_SHARED, "bench", "resume", "workers", "backend"),
+}
+"""The options that each of the other evaluations uses; they refuse the rest."""
+
+
+@command(PROGRAM)
+def main(arguments: Sequence[str], program: str) -> int:
+    """Play, print and write; returns the exit code."""
+    usage = "AGENT AGENT [AGENT ...] [options]"
+    options, given = parse(EvaluateOptions, arguments, program, __doc__, usage)
+    for mode, used in MODES.items():
+        if mode in given:
+            refuse_unused(given, used, f"--{mode}")
+    needs(given, "resume", options.out, "--out FOLDER, the folder of the tournament")
+    needs(given, "partners", options.rules.players == 4, "--players 4")
     try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be two numbers with a comma, such as 0,20, got {text!r}"
-        ) from None
-    return low, high
+        if options.bench:
+            return _bench(options, given.get("players"))
+        if options.suite:
+            return _suite(options, given.get("players"))
+        _evaluate(options)
+        return DONE
+    except (UserError, ValueError) as error:
+        if options.traceback:
+            cause = error if isinstance(error, ValueError) else error.__cause__
+            own = getattr(error, "traceback", "")
+            note((own or (failures.full_traceback(cause) if cause else "")).rstrip())
+        raise
 
 
 # ------------------------------------------------------------------------------------ evaluation
 
 
-def _bench(options: argparse.Namespace) -> int:
+def _bench(options: EvaluateOptions, number: int | None) -> int:
     """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    _refuse(options, "--bench", *_PLAY, "json")
     [agent], [name] = _make_agents(options.agents), options.agents
-    left_out = _left_out(agent, bench.DEALS if options.players is None else [options.players])
+    left_out = _left_out(agent, bench.DEALS if number is None else [number])
     by_players: dict[int, dict[str, Any]] = {}
     for players, reason in left_out.items():
         if reason:
-            _note(f"{players} players are left out: {reason}")
+            note(f"{players} players are left out: {reason}")
             continue
         out = options.out and options.out / f"{players}p"
-        try:
-            if options.resume and out and (out / GAMES_FILE).exists():
-                rungs = evaluation.read_games(out / GAMES_FILE).plan.agents[1:]
-            else:
-                rungs = bench.opponents(agent, players)
-        except (evaluation.ArenaError, ValueError) as error:
-            raise UserError(_one_line(error)) from error
+        if options.resume and out and (out / GAMES_FILE).exists():
+            rungs = evaluation.read_games(out / GAMES_FILE).plan.agents[1:]
+        else:
+            rungs = bench.opponents(agent, players)
         plan = bench.plan(name, players, rungs)
-        fixed = {"agents": list(plan.agents), "players": players, "out": out}
-        code, cup = _evaluate(argparse.Namespace(**{**vars(options), **fixed}), plan)
-        if code:
-            return code
-        try:
-            by_players[players] = bench.result(plan, cup.results, agent)
-        except ValueError as error:
-            raise UserError(_one_line(error)) from error
+        cup = _evaluate(replace(options, agents=plan.agents, out=out), plan)
+        by_players[players] = bench.result(plan, cup.results, agent)
         print(_bench_line(players, by_players[players]))
         if options.out:
             about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
@@ -194,15 +171,14 @@ def _bench(options: argparse.Namespace) -> int:
 def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
     """Return why the agent cannot play each number of players, empty if it can.
 
-    A `UserError` if it can play none of them, or the package lacks the protocol's content.
+    Raises:
+        UserError: if it can play none of them.
+        ValueError: if the package lacks the protocol's content.
     """
     reasons = {}
-    try:
-        for players in numbers:
-            bench.suite(players)
-            reasons[players] = refusal(agent, Rules(players))
-    except ValueError as error:
-        raise UserError(_one_line(error)) from error
+    for players in numbers:
+        bench.suite(players)
+        reasons[players] = refusal(agent, Rules(players))
     if all(reasons.values()):
         raise UserError(next(iter(reasons.values())))
     return reasons
@@ -217,120 +193,83 @@ def _bench_line(players: int, result: dict[str, Any]) -> str:
     )
 
 
-def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:
-    for name in names:
-        if getattr(options, name) is not None:
-            raise UserError(f"{mode} fixes what is played and takes no --{name.replace('_', '-')}")
-
-
-def _suite(options: argparse.Namespace) -> int:
+def _suite(options: EvaluateOptions, players: int | None) -> int:
     """Measure agents by the package's positions."""
-    _refuse(options, "--suite", *_PLAY)
-    if options.backend != "processes":
-        raise UserError("--suite measures in this process, and takes no --backend")
     _check_files(options)
-    try:
-        suite_report.run(
-            _make_agents(options.agents),
-            options.players,
-            json=options.json,
-            out=options.out,
-            quiet=options.quiet,
-        )
-    except ValueError as error:
-        raise UserError(_one_line(error)) from error
+    suite_report.run(
+        _make_agents(options.agents),
+        players,
+        json=options.json,
+        out=options.out,
+        quiet=options.quiet,
+    )
     return DONE
 
 
 def _evaluate(
-    options: argparse.Namespace, plan: evaluation.Plan | None = None
-) -> tuple[int, evaluation.Tournament]:
-    """Play, print and write; returns the exit code, and the tournament."""
+    options: EvaluateOptions, plan: evaluation.Plan | None = None
+) -> evaluation.Tournament:
+    """Play, print and write; returns the tournament."""
     plan = plan or _plan(options)
     if options.out:
-        try:
-            report.check_installed()
-        except failures.MissingExtraError as error:
-            raise UserError(_one_line(error)) from error
+        report.check_installed()
     _check_files(options)
     made = _make_agents(options.agents)
-    try:
-        alone = locked(options.out) if options.out else contextlib.nullcontext()
-        with alone, _workers(options, plan) as workers:
-            return _evaluated(options, plan, made, workers)
-    except BusyError as error:
-        raise UserError(f"--out {error}") from error
-
-
-def _workers(options: argparse.Namespace, plan: evaluation.Plan) -> Workers:
-    try:
-        return cluster.workers_of(options, plan.agents)
-    except (WorkerError, ValueError) as error:
-        raise UserError(_one_line(error)) from error
-
-
-def _evaluated(
-    options: argparse.Namespace,
-    plan: evaluation.Plan,
-    made: list[bots.Agent],
-    workers: Workers,
-) -> tuple[int, evaluation.Tournament]:
-    """Carry out `_evaluate` with all that it needs."""
-    several = not isinstance(workers, InProcess)  # workers make their own agents
-    try:
+    alone = locked(options.out) if options.out else contextlib.nullcontext()
+    with alone, cluster.workers_of(options.work, plan.agents) as workers:
+        several = not isinstance(workers, InProcess)  # workers make their own agents
         cup = evaluation.Tournament(plan, options.agents if several else made)
-    except ValueError as error:
-        raise UserError(_one_line(error)) from error
-    requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
-    if requested and played > requested and not options.quiet:
-        _note(f"{requested} games rounded up to {played}: complete rotations of the seats")
-    code, trouble = _play(options, cup, workers)
-    counted = cup.games // plan.games_per_deal * plan.games_per_deal
-    unsaved, summary = "", {}
-    if counted:
-        summary = cup.summary()
-        try:
-            _write(options, summary)
-        except OSError as error:
-            unsaved = f"{error.filename}: could not be written: {error.strerror or error}"
-            code = code or WRITE_FAILED
-        if unsaved or not options.quiet:
-            title = f"{plan.rules.players} players, seed {plan.seed}, {cup.seconds:.1f} s"
-            console.print_tables(title, summary)
-    for text in filter(None, (trouble, unsaved)):
-        _fail(options, text, code)
-    return code, cup
+        requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
+        if requested and played > requested and not options.quiet:
+            note(f"{requested} games rounded up to {played}: complete rotations of the seats")
+        trouble = _play(options, cup, workers)
+    try:
+        _report(options, cup)
+    except KeyboardInterrupt:
+        raise _interrupted(options, cup) from None
+    except UserError as error:
+        if trouble is None:
+            raise
+        note(str(error))
+    if trouble is not None:
+        raise trouble
+    return cup
 
 
-def _plan(options: argparse.Namespace) -> evaluation.Plan:
-    """Return the plan that the options describe; a `UserError` if there is none."""
+def _plan(options: EvaluateOptions) -> evaluation.Plan:
+    """Return the plan that the options describe.
+
+    Raises:
+        UserError, ValueError: if there is none.
+    """
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
+    meetings = evaluation.meetings(options.schedule, options.rules, len(options.agents))
+    games = options.games
+    if games is None and options.until is None and options.sprt is None:
+        games = GAMES
+    return evaluation.Plan(
+        options.rules,
+        options.agents,
+        options.schedule,
+        deals=MOST_DEALS if games is None else deals_for(games, len(meetings[0].seatings)),
+        seed=options.seed,
+        until=options.until,
+        test=None if options.sprt is None else SequentialTest(*_bounds(options.sprt)),
+    )
+
+
+def _bounds(text: str) -> tuple[float, float]:
     try:
-        rules = from_arguments(Rules, options)
-        seatings = len(
-            evaluation.meetings(options.schedule, rules, len(options.agents))[0].seatings
-        )
-        games = options.games
-        if games is None and options.until is None and options.sprt is None:
-            games = GAMES
-        return evaluation.Plan(
-            rules,
-            tuple(options.agents),
-            options.schedule,
-            deals=MOST_DEALS if games is None else deals_for(games, seatings),
-            seed=options.seed,
-            until=options.until,
-            test=SequentialTest(*options.sprt) if options.sprt else None,
-        )
-    except ValueError as error:
-        raise UserError(_one_line(error)) from error
+        low, high = map(float, text.split(","))
+    except ValueError:
+        wanted = "two numbers with a comma, such as 0,20"
+        raise UserError(f"--sprt must be {wanted}, got {text!r}") from None
+    return low, high
 
 
-def _check_files(options: argparse.Namespace) -> None:
+def _check_files(options: EvaluateOptions) -> None:
     """Fail now, rather than after hours of play, if a file cannot be written."""
-    if options.resume and not options.out:
-        raise UserError("--resume needs --out FOLDER, the folder of the tournament")
     try:
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
@@ -341,23 +280,23 @@ def _check_files(options: argparse.Namespace) -> None:
     files = {"--json": options.json, "--records": options.records}
     if options.out:
         files["--out"] = options.out / SUMMARY_FILE
-    for option, path in files.items():
+    for name, path in files.items():
         if path is None:
             continue
         try:
             check_writable(path)
         except OSError as error:
             raise UserError(
-                f"{option} {path}: cannot be written: {error.strerror or error}"
+                f"{name} {path}: cannot be written: {error.strerror or error}"
             ) from error
     if options.records and options.records.exists():
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
 def _play(
-    options: argparse.Namespace, cup: evaluation.Tournament, workers: Workers
-) -> tuple[int, str]:
-    """Play; the exit code, and why it ended early."""
+    options: EvaluateOptions, cup: evaluation.Tournament, workers: Workers
+) -> Exception | None:
+    """Play; return why it ended early, which is told when what was played is reported."""
     try:
         with console.watching(cup, quiet=options.quiet) as progress:
             cup.run(
@@ -366,25 +305,58 @@ def _play(
                 resume=options.resume,
                 records=options.records,
                 progress=progress,
-                notice=_note,
+                notice=note,
             )
-    except (evaluation.ArenaError, ValueError) as error:
-        if options.traceback:
-            _note(getattr(error, "traceback", "").rstrip())
-        return USER_ERROR, _one_line(error)
+    except (UserError, ValueError) as error:
+        return error
     except OSError as error:
-        return WRITE_FAILED, f"{error.filename}: could not be written: {error.strerror or error}"
+        return _unwritten(error)
     except KeyboardInterrupt:
-        per_deal = cup.plan.games_per_deal
-        text = (
-            f"interrupted: {cup.games} of {cup.plan.games} games kept, "
-            f"{cup.games // per_deal * per_deal} counted (those of complete deals)"
-        )
-        return INTERRUPTED, text + ("; continue with --resume" if options.out else "")
-    return DONE, ""
+        return _interrupted(options, cup)
+    return None
 
 
-def _write(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserError:
+    """Return the error of Ctrl-C, with what is kept of a tournament."""
+    text = (
+        f"interrupted: {cup.games} of {cup.plan.games} games kept, "
+        f"{_counted(cup)} counted (those of complete deals)"
+    )
+    return UserError(text + ("; continue with --resume" if options.out else ""), INTERRUPTED)
+
+
+def _unwritten(error: OSError, path: Path | None = None) -> UserError:
+    reason = error.strerror or error
+    return UserError(f"{error.filename or path}: could not be written: {reason}", FAILED)
+
+
+def _counted(cup: evaluation.Tournament) -> int:
+    """Return the games of complete deals."""
+    return cup.games // cup.plan.games_per_deal * cup.plan.games_per_deal
+
+
+def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
+    """Write and print the games of complete deals, if there are any.
+
+    Raises:
+        UserError: when a file could not be written; the tables are printed all the same.
+    """
+    if not _counted(cup):
+        return
+    summary, unsaved = cup.summary(), None
+    try:
+        _write(options, summary)
+    except OSError as error:
+        unsaved = _unwritten(error)
+    if unsaved or not options.quiet:
+        rules, seed = cup.plan.rules, cup.plan.seed
+        title = f"{rules.players} players, seed {seed}, {cup.seconds:.1f} s"
+        console.print_tables(title, summary)
+    if unsaved:
+        raise unsaved
+
+
+def _write(options: EvaluateOptions, summary: dict[str, Any]) -> None:
     for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
         try:
             write_json(path, summary)
@@ -410,18 +382,5 @@ def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
             known = ", ".join(bots.known())
             raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
         except Exception as error:  # a user's file or model can fail in any way
-            raise UserError(_one_line(agent_error(error, spec, f": {error}"))) from error
+            raise agent_error(error, spec, f": {error}") from error
     return [made[spec] for spec in specs]
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _fail(options: argparse.Namespace, text: str, code: int) -> int:
-    _note(f"{options.program}: {text}")
-    return code

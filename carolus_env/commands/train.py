@@ -1,11 +1,11 @@
 """Train an agent by self-play.
 
-$ python train.py                          # 2 players, some minutes on two cores
-$ python train.py --players 4 --steps 5000000 --name four
-$ python train.py --learner value          # a value network; --help then lists its options
-$ python train.py --learner sb3            # MaskablePPO of sb3-contrib
-$ python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
-$ python train.py --resume runs/four       # continue an interrupted run
+  python train.py                              # 2 players, some minutes on two cores
+  python train.py --players 4 --steps 5000000 --name four
+  python train.py --learner value              # a value network; --help then lists its options
+  python train.py --learner sb3                # MaskablePPO of sb3-contrib
+  python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
+  python train.py --resume runs/four           # continue an interrupted run
 
 docs/training.md explains how training works, and what a run leaves behind.
 """
@@ -13,20 +13,15 @@ docs/training.md explains how training works, and what a run leaves behind.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Any, Final
 
-import tyro
-from docstring_parser import parse_from_object
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -41,84 +36,58 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from carolus_env.commands.choice import missing, typed
-from carolus_env.engine.rules import OPTIONS
+from carolus_env.commands.choice import command_line
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
-from carolus_env.system.cancellation import Stopped, ended_by_sigterm
+from carolus_env.system.cancellation import Stopped
+from carolus_env.system.command import (
+    DONE,
+    INTERRUPTED,
+    add_options,
+    command,
+    parser_of,
+)
+from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
+from carolus_env.system.options import as_dict, declared, make, option, replaced
+from carolus_env.system.terminal import plain_console, print_table
 
 PROGRAM: Final = "python train.py"
 CONFIG: Final = "config.json"
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
 
 
-@dataclass
-class TrainArguments:
+@dataclass(frozen=True)
+class TrainOptions:
     """Sources of options other than the command line."""
 
-    learner: Annotated[
-        str | None,
-        tyro.conf.arg(help=f"{_ABOUT}. Default: the one that --config names, or the first."),
-    ] = None
-    config: Path | None = None
-    """A TOML file of options; the command line overrides it."""
-    resume: Path | None = None
-    """The folder of a run to continue, one of your own. Only its length may be given
-    with it: see `--resume FOLDER --help`."""
+    learner: str | None = option(
+        None,
+        f"{_ABOUT}; by default the one that --config names, or the first",
+        kind=str,
+        metavar="NAME",
+    )
+    config: Path | None = option(
+        None,
+        "a TOML file of options; the command line overrides it",
+        kind=Path,
+        metavar="FILE",
+    )
+    resume: Path | None = option(
+        None,
+        "the folder of a run to continue, one of your own. Only its length may be given with it: "
+        "see --resume FOLDER --help",
+        kind=Path,
+        metavar="FOLDER",
+    )
 
 
-PANELS: Final = {
-    "network": ("width", "hidden", "layers", "actions", "candidates", "plans"),
-    "evaluation": (
-        *("eval_every", "eval_games", "eval_bots", "eval_suite", "final_games"),
-        *("checkpoint_every", "curve_every"),
-    ),
-}
-"""Headings of --help and their options; `algorithm` has the rest."""
-_FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
-"""Options at the head of the help, besides the length of the run and the rules."""
-
-Field = tuple[str, Any, Any]
-
-
-def _fields(config: RunConfig) -> dict[str, Field]:
-    """Return the options as fields of a dataclass, by name; the defaults are the config's."""
-    types = get_type_hints(type(config))
-    texts: dict[str, str | None] = {}
-    for kind in reversed(type(config).__mro__[:-1]):
-        texts |= {item.arg_name: item.description for item in parse_from_object(kind).params}
-    result = {}
-    for name in (field.name for field in dataclasses.fields(config)):
-        about = tyro.conf.arg(help=" ".join((texts[name] or "").split()))
-        default = dataclasses.field(default_factory=partial(getattr, config, name))
-        result[name] = name, Annotated[types[name], about], default
-    return result
-
-
-def arguments_of(config: RunConfig) -> type[Any]:
-    """Return the command line's options of a learner, under headings."""
-    options = _fields(config)
-    listed = [name for names in PANELS.values() for name in names]
-    first = [name for name in (*config.resumable, *_FIRST) if name not in listed]
-    fields = [options.pop(name) for name in (*first, "rules") if name in options]
-    panels = {title: [name for name in options if name in among] for title, among in PANELS.items()}
-    panels["algorithm"] = [name for name in options if name not in listed]
-    for title, names in panels.items():
-        panel = make_dataclass(title, [options[name] for name in names])
-        fields.append((title, panel, dataclasses.field(default_factory=panel)))
-    return make_dataclass("Arguments", fields, bases=(TrainArguments,))
-
-
-def resume_arguments(config: RunConfig) -> type[Any]:
-    """Return the options that may be given when a run is resumed; by default they stay."""
-    options = _fields(config)
-    fields = [(name, options[name][1] | None, None) for name in config.resumable]
-    return make_dataclass("ResumeArguments", fields)
+FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
+"""Options at the head of --help, after the length of the run; the others follow by headings."""
 
 
 @dataclass
@@ -137,34 +106,27 @@ class Job:
         write_json(self.folder / CONFIG, {**self.made_with, **options})
 
 
-@ended_by_sigterm()
-def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
-    """Train, evaluate, and return the exit code.
-
-    Args:
-        arguments: the command's arguments.
-        program: the words before them on the command line.
-    """
-    console, job = Console(soft_wrap=not sys.stdout.isatty()), None  # a log has whole lines
+@command(PROGRAM)
+def main(arguments: Sequence[str], program: str) -> int:
+    """Train, evaluate, and return the exit code."""
+    console = plain_console()
+    job = read_job(arguments, program)
     try:
-        job = read_job(arguments, program)
         result = _train(job, console)
-        if result is None:
-            console.print(f"stopped and saved; continue: {resume_command(job, program)}")
-            return 130
-        _report(job, *result, console, program)
-        return 0
     except KeyboardInterrupt:
-        print("train: interrupted")
-        if job is not None and (job.folder / CONFIG).exists():
-            print(f"continue from the last checkpoint: {resume_command(job, program)}")
-        return 130
-    except ModuleNotFoundError as error:
-        print(f"train: {missing('train', error)}", file=sys.stderr)
-        return 1
-    except (ValueError, OSError) as error:
-        print(f"train: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ValueError) else 1
+        raise UserError(f"interrupted{_continue(job, program)}", INTERRUPTED) from None
+    if result is None:
+        console.print(f"stopped and saved{_continue(job, program)}")
+        return INTERRUPTED
+    _report(job, *result, console, program)
+    return DONE
+
+
+def _continue(job: Job, program: str) -> str:
+    """Return the command that continues a run, after a colon; empty before anything is kept."""
+    if not (job.folder / CONFIG).exists():
+        return ""
+    return f"; continue: {command_line('train', program, '--resume', job.folder)}"
 
 
 def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
@@ -184,7 +146,7 @@ def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, floa
     display = _Display(console, job.config)
     options = {"command": job.command, "show": display.show}
     run = learner(job.config.learner_name).start(job.config, job.folder, **options)
-    if job.resumed:
+    if job.resumed and _has_checkpoint(job.folder):
         run.resume()
     job.write()
     console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
@@ -197,76 +159,74 @@ def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, floa
             return None
 
 
+def _has_checkpoint(folder: Path) -> bool:
+    """Return whether a run was interrupted after its first checkpoint; else it begins anew."""
+    return any(next(folder.glob(made), None) for made in ("resume*/*", "best*", "curve*"))
+
+
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     """Make the run that the command line asks for, and the folder of a new one.
 
     Raises:
         ValueError: for options, files or folders that cannot be used.
-        SystemExit: after --help, and for a command line that is not understood.
+        UserError: for a command line that is not understood.
     """
     # Read first, without --help: it decides which options there are, and their defaults.
-    name = program.removeprefix("python ")
-    source, rest = tyro.cli(
-        TrainArguments, args=arguments, prog=name, return_unknown_args=True, add_help=False
-    )
-    command = f"{program} {shlex.join(arguments)}".rstrip()
+    sources = parser_of(program, None, help=False)
+    add_options(sources, TrainOptions)
+    source = make(TrainOptions, vars(sources.parse_known_args(arguments)[0]))
+    line = f"{program} {shlex.join(arguments)}".rstrip()
     if source.resume is not None:
-        for option in ("config", "learner"):
-            if getattr(source, option) is not None:
-                raise ValueError(f"--resume takes its options from the run; leave out --{option}")
-        return _resumed(source.resume, rest, command, name)
+        return _resumed(source, arguments, line, program)
     if source.config is not None:
         config = read_config(source.config, source.learner)
     else:
         config = learner(source.learner).config_type()()
-    kind = arguments_of(config)
-    _check_learner(config, rest)
-    options = tyro.cli(
-        kind,
-        args=rest,
-        default=kind(learner=config.learner_name),
-        description=(__doc__ or "").replace(PROGRAM, program),
-        prog=name,
-        config=(tyro.conf.OmitArgPrefixes,),  # --players, not --rules.players
-    )
-    values = vars(options)
-    for panel in (*PANELS, "algorithm"):
-        values |= vars(values[panel])
-    config = dataclasses.replace(
-        config, **{field.name: values[field.name] for field in dataclasses.fields(config)}
-    )
-    return Job(config, _new_folder(config), command, provenance(), resumed=False)
+    known = declared(config)
+    _check_learner(config, arguments)
+    parser = parser_of(program, __doc__, "[options]")
+    add_options(parser, TrainOptions, defaults={"learner": config.learner_name})
+    first = [name for name in (*config.resumable, *FIRST) if name in known]
+    names = [*first, *(name for name in known if name not in first)]
+    add_options(parser, config, names, as_dict(config))
+    values = vars(parser.parse_args(arguments))
+    config = replaced(config, {name: values[name] for name in known if name in values})
+    return Job(config, _new_folder(config, program), line, provenance(), resumed=False)
 
 
 def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
     """Refuse an option of another learner, naming whose it is."""
-    own = {"help", *OPTIONS, *(field.name for field in dataclasses.fields(config))}
+    own = {"help", *declared(TrainOptions), *declared(config)}
     for argument in arguments:
         option = argument.partition("=")[0]
-        name = option.removeprefix("--").removeprefix("no-").replace("-", "_")
+        name = option.removeprefix("--").replace("-", "_")
         if not option.startswith("--") or name in own:
             continue
         for owner, entry in LEARNERS.items():
             with contextlib.suppress(ModuleNotFoundError):
-                if name in {field.name for field in dataclasses.fields(entry.config_type())}:
+                if name in declared(entry.config_type()):
                     raise ValueError(f"{option} is an option of --learner {owner}")
 
 
-def _new_folder(config: RunConfig) -> Path:
+def _new_folder(config: RunConfig, program: str) -> Path:
     config.check()
     stamp = time.strftime("%Y%m%d-%H%M%S")
     parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
     name = config.name or "-".join(parts)
-    folder = Path(config.runs) / name
+    folder = config.runs / name
     if folder.exists() and any(path.name != ".lock" for path in folder.iterdir()):
-        resume = f", or --resume {folder}" if (folder / CONFIG).exists() else ""
-        raise ValueError(f"{folder} exists already: choose another --name{resume}")
+        text = f"{folder} exists already: choose another --name"
+        if (folder / CONFIG).exists():
+            text += f", or continue it: {command_line('train', program, '--resume', folder)}"
+        raise UserError(text)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _resumed(folder: Path, rest: Sequence[str], command: str, name: str) -> Job:
+def _resumed(source: TrainOptions, arguments: Sequence[str], line: str, program: str) -> Job:
     """Return the run in a folder; other words of the command line may change only its length."""
+    folder = source.resume
+    assert folder is not None
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
     path = folder / CONFIG
@@ -278,17 +238,18 @@ def _resumed(folder: Path, rest: Sequence[str], command: str, name: str) -> Job:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
-    changes = tyro.cli(resume_arguments(config), args=rest, prog=f"{name} --resume FOLDER")
-    changed = {key: value for key, value in vars(changes).items() if value is not None}
-    longer = config.extended(changed) if changed else config
+    parser = parser_of(f"{program} --resume FOLDER", None)
+    add_options(parser, TrainOptions, ["resume"])
+    add_options(parser, config, config.resumable, as_dict(config))
+    given = vars(TrainOptions(source.learner, source.config))
+    if other := [name for name, value in given.items() if value is not None]:
+        raise UserError(f"--resume takes its options from the run; leave out --{other[0]}")
+    changes = vars(parser.parse_args(arguments))
+    del changes["resume"]
+    longer = config.extended(changes) if changes else config
     if longer == config:
         return Job(config, folder, original, first, resumed=True)
-    return Job(longer, folder, f"{original}; {command}", first, resumed=True)
-
-
-def resume_command(job: Job, program: str) -> str:
-    """Return the command line that continues a run."""
-    return f"{typed('train', program)} --resume {job.folder}"
+    return Job(longer, folder, f"{original}; {line}", first, resumed=True)
 
 
 @contextlib.contextmanager
@@ -332,7 +293,7 @@ def _report(
     for spec, numbers in result.results.items():  # planner is the first
         row = f"{numbers['win_rate']:.1%}", _interval(numbers), f"{numbers['games']:,}"
         table.add_row(spec, *row, elos.get(spec, "-"))
-    console.print(table)
+    print_table(console, table)
     console.print(f"strength: {_rating(result)}")
     total = max(sum(seconds.values()), 1e-9)
     times = (f"{phase} {_time(each)} ({each / total:.0%})" for phase, each in seconds.items())
@@ -340,9 +301,9 @@ def _report(
     if (job.folder / "curve.png").exists():
         console.print(f"its curve: {job.folder}/curve.png")
     spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
-    evaluate, play = typed("evaluate", program), typed("play", program)
-    console.print(f"measure it: {evaluate} {spec} planner --players {job.config.players}")
-    console.print(f"play it: {play} --bot {spec}")
+    against = spec, "planner", "--players", job.config.players
+    console.print(f"measure it: {command_line('evaluate', program, *against)}")
+    console.print(f"play it: {command_line('play', program, '--bot', spec)}")
 
 
 def _time(seconds: float) -> str:
@@ -367,10 +328,10 @@ class _Display:
         self._phase = ""
         self._bar = Bar(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
             TaskProgressColumn(),
-            TextColumn("{task.fields[text]}"),
+            TextColumn("{task.fields[text]}", markup=False),
             TimeElapsedColumn(),
             _Left(),
             console=console,

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, NamedTuple
 
@@ -34,11 +35,11 @@ from carolus_env.envs.gym import (
 )
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.system import compiler
+from carolus_env.system.command import DONE, FAILED, command, parse
+from carolus_env.system.executors import MOST_PROCESSES
 from carolus_env.system.failures import message
 from carolus_env.system.machine import cores
-from carolus_env.system.options import command_parser
-
-DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+from carolus_env.system.options import option
 
 
 def _set_up() -> None:
@@ -178,40 +179,33 @@ def compile_one(name: str) -> Compiled:
     return Compiled(time.perf_counter() - started, [text.split()[0] for text in functions])
 
 
-def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
-    """Run the command; returns the exit code.
+@dataclass(frozen=True)
+class WarmupOptions:
+    """The options of the command."""
 
-    Args:
-        arguments: the command's arguments.
-        program: the words before them on the command line.
-    """
-    parser = command_parser(__doc__, program)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(USUAL)}")
-    parser.add_argument(
-        "--workers", type=int, default=cores(), metavar="N", help="processes (default %(default)s)"
-    )
-    options = parser.parse_args(arguments)
-    if options.workers < 1:
-        parser.error(f"--workers must be at least 1, got {options.workers}")
-    names = [name for name in dict.fromkeys(options.names or USUAL) if name != "engine"]
+    names: tuple[str, ...] = option(USUAL, "what to compile", positional=True, metavar="NAME")
+    workers: int = option(cores(), "processes", among=(1, MOST_PROCESSES))
+
+
+@command("carolus warmup")
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options = parse(WarmupOptions, arguments, program, __doc__).options
+    names = [name for name in dict.fromkeys(options.names) if name != "engine"]
     first, *parts = _ENGINE
     width, failures = max(map(len, [*_ENGINE, *names])), 0
     print(f"compiling with {options.workers} workers; the engine first", flush=True)
-    try:
-        with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-            for group in ([first], parts, names):
-                waiting = {pool.submit(compile_one, name): name for name in group}
-                for future in as_completed(waiting):
-                    name = waiting[future]
-                    try:
-                        seconds, functions = future.result()
-                    except Exception as error:  # a package is missing, or a user's file fails
-                        failures += 1
-                        print(f"  {name}  failed: {message(error)}", file=sys.stderr)
-                    else:
-                        compiled = ", ".join(dict.fromkeys(functions)) or "nothing more"
-                        print(f"  {name:{width}}  {seconds:5.1f} s  {compiled}", flush=True)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        for group in ([first], parts, names):
+            waiting = {pool.submit(compile_one, name): name for name in group}
+            for future in as_completed(waiting):
+                name = waiting[future]
+                try:
+                    seconds, functions = future.result()
+                except Exception as error:  # a package is missing, or a user's file fails
+                    failures += 1
+                    print(f"  {name}  failed: {message(error)}", file=sys.stderr)
+                else:
+                    compiled = ", ".join(dict.fromkeys(functions)) or "nothing more"
+                    print(f"  {name:{width}}  {seconds:5.1f} s  {compiled}", flush=True)
     return FAILED if failures else DONE

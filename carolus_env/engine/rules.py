@@ -8,11 +8,11 @@ the project's rulings (docs/rules.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from carolus_env.system.arguments import whole_number
-from carolus_env.system.options import checked, described, option
+from carolus_env.system.options import check_fields, declared, described, option
 
 # ------------------------------------------------------------------------------------ sizes
 
@@ -199,12 +199,10 @@ class Rules:
     )
 
     def __post_init__(self) -> None:
-        for entry in OPTIONS.values():
-            try:
-                value = checked(entry, getattr(self, entry.name))
-            except ValueError as error:
-                raise ValueError(f"rules: {error}") from None
-            object.__setattr__(self, entry.name, value)
+        try:
+            check_fields(self)
+        except ValueError as error:
+            raise ValueError(f"rules: {error}") from None
 
     @property
     def teams(self) -> int:
@@ -269,7 +267,7 @@ class Rules:
         return cls(**options)
 
 
-OPTIONS: Final = {entry.name: entry for entry in fields(Rules)}
+OPTIONS: Final = declared(Rules)
 """Options of `Rules` by name; see `system.options`."""
 
 

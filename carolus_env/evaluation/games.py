@@ -38,7 +38,7 @@ Progress = Callable[[int], None]
 """A function of the number of finished games, called whenever it grows."""
 
 
-class ArenaError(RuntimeError):
+class ArenaError(failures.UserError):
     """A tournament cannot continue: an agent failed or broke the rules, or something is missing.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,11 @@ from carolus_env.envs.turns import Turns
 from carolus_env.integrations import agents
 from carolus_env.networks.files import Model
 from carolus_env.planning.plans import MOST_PLANS
+from carolus_env.system.arguments import whole_number
+
+WIDTH_LIMITS: Final = (1, 1024)
+LAYERS_LIMITS: Final = (1, 8)
+"""The lowest and the highest `Size.width` and `Size.layers`."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,12 @@ class Size:
     layers: int
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("players", 2, MAX_PLAYERS),
-            ("width", 1, 1024),
-            ("layers", 1, 8),
+        for name, (low, high) in (
+            ("players", (2, MAX_PLAYERS)),
+            ("width", WIDTH_LIMITS),
+            ("layers", LAYERS_LIMITS),
         ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ValueError(f"{name} must be from {low} to {high}, got {value!r}")
+            whole_number(name, getattr(self, name), low, high)
         if self.candidates and not DISCS <= self.candidates <= MOST_PLANS:
             raise ValueError(
                 f"candidates must be 0 or from {DISCS} to {MOST_PLANS}, got {self.candidates}"

@@ -16,17 +16,15 @@ Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baseline
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
-import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.system.failures import MissingExtraError
+from carolus_env.system.options import checked, declared, make
 
 if TYPE_CHECKING:
     from carolus_env.learners.options import RunConfig
@@ -111,8 +109,9 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
         ValueError: for a file that cannot be read, and naming the first option that is unknown
             or has the wrong type.
     """
+    path = path.expanduser()
     try:
-        options = tomllib.loads(path.read_text())
+        options = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
@@ -129,26 +128,16 @@ def config_of(options: Mapping[str, Any]) -> RunConfig:
     """Return a config made from options by name, ``learner`` among them.
 
     Raises:
-        ValueError: naming the first option that is unknown or has the wrong type.
+        ValueError: naming the first option that is unknown or has a value that is not allowed.
     """
-    import pydantic
-
-    options = dict(options)
-    kind = learner(options.pop("learner", None)).config_type()
-    own = [field.name for field in dataclasses.fields(kind) if field.name != "rules"]
-    names = [*OPTIONS, *own]
-    if unknown := [name for name in options if name not in names]:
-        raise ValueError(
-            f"unknown option {unknown[0]!r} of learner {kind.learner_name}; "
-            f"known are {', '.join(names)}, learner"
-        )
-    rules = Rules.from_dict({name: options.pop(name) for name in OPTIONS if name in options})
-    try:
-        # strict, but as JSON: there a list is accepted for a tuple
-        text = json.dumps(options, default=str)
-        config = pydantic.TypeAdapter(kind).validate_json(text, strict=True)
-        return dataclasses.replace(config, rules=rules)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"option {where!r}: {first['msg']}, got {first['input']!r}") from None
+    values = dict(options)
+    kind = learner(values.pop("learner", None)).config_type()
+    known = declared(kind)
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(
+                f"unknown option {name!r} of learner {kind.learner_name}; "
+                f"known are {', '.join(known)}, learner"
+            )
+        values[name] = checked(known[name], value)
+    return make(kind, values)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,39 @@ from carolus_env.bots import Agent, make
 from carolus_env.bots.models import NAMES, find
 from carolus_env.engine.rules import DISCS, Rules
 from carolus_env.evaluation.placing import Advance, Evaluation, evaluate
-from carolus_env.networks.network import Size, random_weights
+from carolus_env.networks.network import HIDDEN_LIMITS, WIDTH_LIMITS, Size, random_weights
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system.machine import cores
-from carolus_env.system.threads import check_threads
+from carolus_env.system.options import as_dict, check_fields, group, option
+from carolus_env.system.threads import MOST_THREADS
+
+
+def eval_every_option(default: int, unit: str) -> Any:
+    """Return the option `RunConfig.eval_every`."""
+    about = f"{unit} between two evaluations, each with a checkpoint"
+    return option(default, about, among=(1, None), heading="evaluation")
+
+
+def curve_every_option(default: int, unit: str) -> Any:
+    """Return the option `SelfPlayConfig.curve_every`."""
+    about = f"{unit} between two points of the curve"
+    return option(default, about, among=(1, None), heading="evaluation")
+
+
+def learning_rate_option(default: float, about: str, heading: str = "") -> Any:
+    """Return an option of a learning rate."""
+    return option(default, about, above=0, below=1, heading=heading)
+
+
+def flat_option(default: float) -> Any:
+    """Return the option `SelfPlayConfig.flat`."""
+    about = "share of the run in which the learning rate stays; then it decays geometrically"
+    return option(default, about, among=(0, None), below=1, heading="algorithm")
+
+
+def algorithm(default: Any, about: str, **limits: Any) -> Any:
+    """Return an option of an algorithm."""
+    return option(default, about, heading="algorithm", **limits)
 
 
 @dataclass
@@ -35,28 +65,52 @@ class RunConfig:
     hint: ClassVar[str] = ""
     """Advice that is printed when a run starts."""
 
-    rules: Rules = field(default_factory=Rules)
-    """Number of players and options of the games."""
+    rules: Rules = group(Rules, "rules")
 
-    seed: int = 1
-    """Seed of games, network and sampling."""
-    name: str | None = None
-    """The run's folder is RUNS/NAME; by default learner, players, seed and time."""
-    runs: str = "runs"
-    """The folder of all runs."""
+    seed: int = option(1, "seed of games, network and sampling", among=(0, 2**64 - 1))
+    name: str | None = option(
+        None,
+        "the run's folder is RUNS/NAME; by default learner, players, seed and time",
+        kind=str,
+    )
+    runs: Path = option(Path("runs"), "the folder of all runs")
 
-    eval_every: int = 250_000
-    """Decisions or games between two evaluations, each with a checkpoint."""
-    eval_games: int = 100
-    """Games against each agent in an evaluation, at most; fewer where the interval is narrow."""
-    final_games: int = 600
-    """Games against each agent in the final evaluation, at most."""
-    eval_bots: tuple[str, ...] = ()
-    """Bots that are met in evaluations besides planner and rungs of the ladder, by spec."""
-    eval_suite: Literal["learn"] | None = None
-    """Half of the suite to measure mean regret on, too; the other half is for publication."""
-    checkpoint_every: int | None = None
-    """Decisions or games between two checkpoints; default: one at each evaluation."""
+    eval_every: int = eval_every_option(250_000, "decisions or games")
+    eval_games: int = option(
+        100,
+        "most games against each agent in an evaluation; fewer where the interval is narrow",
+        among=(1, None),
+        heading="evaluation",
+    )
+    final_games: int = option(
+        600,
+        "most games against each agent in the final evaluation",
+        among=(1, None),
+        heading="evaluation",
+    )
+    eval_bots: tuple[str, ...] = option(
+        (),
+        "bots that are met in evaluations besides planner and rungs of the ladder, by spec",
+        heading="evaluation",
+        metavar="BOT",
+    )
+    eval_suite: str | None = option(
+        None,
+        "half of the suite to measure mean regret on, too; the other half is for publication",
+        kind=str,
+        among=("learn",),
+        heading="evaluation",
+    )
+    checkpoint_every: int | None = option(
+        None,
+        "decisions or games between two checkpoints; by default one at each evaluation",
+        kind=int,
+        among=(1, None),
+        heading="evaluation",
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def players(self) -> int:
@@ -78,31 +132,8 @@ class RunConfig:
         Raises:
             ValueError: naming the option, its value and what is allowed.
         """
-        self.check_counts("eval_every", "eval_games", "final_games")
-        if self.checkpoint_every is not None:
-            self.check_counts("checkpoint_every")
         for spec in self.eval_bots:
             make(spec)
-
-    def check_counts(self, *names: str) -> None:
-        """Refuse numbers below 1.
-
-        Raises:
-            ValueError: naming the first option that has one.
-        """
-        for name in names:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-
-    def check_ranges(self, *names: str, low: float, high: float) -> None:
-        """Refuse numbers outside a range.
-
-        Raises:
-            ValueError: naming the first option that is.
-        """
-        for name in names:
-            if not low <= getattr(self, name) <= high:
-                raise ValueError(f"{name} must lie in [{low}, {high}], got {getattr(self, name)}")
 
     @property
     def eval_threads(self) -> int:
@@ -131,8 +162,7 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the learner, and its options with those of the rules."""
-        options = dataclasses.asdict(self)
-        return {"learner": self.learner_name, **options.pop("rules"), **options}
+        return {"learner": self.learner_name, **as_dict(self)}
 
 
 @dataclass
@@ -142,26 +172,31 @@ class SelfPlayConfig(RunConfig):
     policy: ClassVar[bool] = False
     """True if the network has a policy head."""
 
-    workers: int = field(default_factory=cores)
-    """Number of workers, threads of one process; default: one per core. Results depend on it."""
-    start: str | None = None
-    """Model to begin with, a path or 2p, 3p, 4p; default: random weights."""
-    width: int = 64
-    """Sums of the network's first layer."""
-    hidden: int = 32
-    """Units of its second layer."""
-    candidates: int = 16
-    """Turns that are compared, the planner's best ones."""
-    plans: str = "stop"
-    """Allowed destinations of paladins, see the planner: stop, one or all."""
-    learning_rate: float = 0.01
-    """Initial learning rate."""
-    learning_rate_end: float = 0.001
-    """Learning rate at the end."""
-    flat: float = 0.0
-    """Share of the run in which the learning rate stays; then it decays geometrically."""
-    curve_every: int = 1
-    """Decisions or games between two points of the curve."""
+    workers: int = option(
+        cores(),
+        "number of workers, threads of one process; by default one per core; results depend on it",
+        among=(1, MOST_THREADS),
+    )
+    start: str | None = option(
+        None, "model to begin with, a path or 2p, 3p, 4p; by default random weights", kind=str
+    )
+    width: int = option(
+        64, "sums of the network's first layer", among=WIDTH_LIMITS, heading="network"
+    )
+    hidden: int = option(32, "units of its second layer", among=HIDDEN_LIMITS, heading="network")
+    candidates: int = option(
+        16,
+        "turns that are compared, the planner's best ones",
+        among=(DISCS, MOST_PLANS),
+        heading="network",
+    )
+    plans: str = option(
+        "stop", "where paladins may go, see the planner", among=WIDTHS, heading="network"
+    )
+    learning_rate: float = learning_rate_option(0.01, "initial learning rate")
+    learning_rate_end: float = learning_rate_option(0.001, "learning rate at the end", "algorithm")
+    flat: float = flat_option(0.0)
+    curve_every: int = curve_every_option(1, "decisions or games")
 
     @property
     def eval_threads(self) -> int:
@@ -212,20 +247,5 @@ class SelfPlayConfig(RunConfig):
     def check(self) -> None:
         """See `RunConfig.check`."""
         super().check()
-        if not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed must be from 0 to 2**64 - 1, got {self.seed}")
         _ = self.size
-        if self.plans not in WIDTHS:
-            raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
-        if not DISCS <= self.candidates <= MOST_PLANS:
-            raise ValueError(
-                f"candidates must be from {DISCS} to {MOST_PLANS}, got {self.candidates}"
-            )
-        self.check_counts("curve_every", "workers")
-        for name in ("learning_rate", "learning_rate_end"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
-        if not 0 <= self.flat < 1:
-            raise ValueError(f"flat must lie in [0, 1), got {self.flat}")
-        check_threads(self.workers, "workers")
         self.first_weights()

@@ -36,7 +36,13 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER, TERRITORIES
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import ResetSource, start_anew
 from carolus_env.learners.curve import CurveStyle
-from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.options import (
+    SelfPlayConfig,
+    algorithm,
+    curve_every_option,
+    eval_every_option,
+    learning_rate_option,
+)
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
 from carolus_env.networks.backward import (
     Deltas,
@@ -62,6 +68,7 @@ from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
 from carolus_env.system import threads
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
+from carolus_env.system.options import option
 
 if TYPE_CHECKING:
     from carolus_env.networks.forward import Network
@@ -81,34 +88,36 @@ class PpoConfig(SelfPlayConfig):
         "84 % (docs/training.md)"
     )
 
-    steps: int = 4_800_000
-    """Decisions to learn from, in all: a decision is a disc, a crown or a whole turn."""
-    games: int = 256
-    """Games played side by side, shared out among the workers."""
-    rollout: int = 32
-    """Decisions in each game between two updates of the network."""
-    batch: int = 256
-    """Decisions in a gradient step, shared out among the workers."""
-    epochs: int = 1
-    """Passes over the decisions of a rollout."""
-    learning_rate: float = 0.004
-    """Initial learning rate of Adam; decays geometrically to learning_rate_end."""
-    learning_rate_end: float = 0.0002
-    """Learning rate at the end."""
-    gae_lambda: float = 0.9
-    """Lambda of generalised advantage estimation, over the decisions of all seats."""
-    trace: float = 0.8
-    """Lambda of the values' targets."""
-    entropy: float = 0.003
-    """Weight of the entropy bonus."""
-    value_weight: float = 4.0
-    """Weight of the value's loss."""
-    clip: float = 0.2
-    """PPO's clip range."""
-    eval_every: int = 1_200_000
-    """Decisions between two evaluations, each with a checkpoint."""
-    curve_every: int = 50_000
-    """Decisions between two points of the curve."""
+    steps: int = option(
+        4_800_000,
+        "decisions to learn from, in all: a decision is a disc, a crown or a whole turn",
+        among=(1, None),
+    )
+    games: int = algorithm(
+        256, "games played side by side, shared out among the workers", among=(1, None)
+    )
+    rollout: int = algorithm(
+        32, "decisions in each game between two updates of the network", among=(1, None)
+    )
+    batch: int = algorithm(
+        256, "decisions in a gradient step, shared out among the workers", among=(1, None)
+    )
+    epochs: int = algorithm(1, "passes over the decisions of a rollout", among=(1, None))
+    learning_rate: float = learning_rate_option(
+        0.004, "initial learning rate of Adam; decays geometrically to learning_rate_end"
+    )
+    learning_rate_end: float = learning_rate_option(0.0002, "learning rate at the end", "algorithm")
+    gae_lambda: float = algorithm(
+        0.9,
+        "lambda of generalised advantage estimation, over the decisions of all seats",
+        among=(0, 1),
+    )
+    trace: float = algorithm(0.8, "lambda of the values' targets", among=(0, 1))
+    entropy: float = algorithm(0.003, "weight of the entropy bonus", among=(0, 100))
+    value_weight: float = algorithm(4.0, "weight of the value's loss", among=(0, 100))
+    clip: float = algorithm(0.2, "PPO's clip range", among=(None, 1), above=0)
+    eval_every: int = eval_every_option(1_200_000, "decisions")
+    curve_every: int = curve_every_option(50_000, "decisions")
 
     @property
     def budget(self) -> str:
@@ -127,15 +136,10 @@ class PpoConfig(SelfPlayConfig):
             ValueError: naming the option, its value and what is allowed.
         """
         super().check()
-        self.check_counts("steps", "games", "rollout", "batch", "epochs")
         if self.games < self.workers:
             raise ValueError(
                 f"games must be at least one for each of {self.workers} workers, got {self.games}"
             )
-        self.check_ranges("gae_lambda", "trace", low=0, high=1)
-        self.check_ranges("entropy", "value_weight", low=0, high=100)
-        if not 0 < self.clip <= 1:
-            raise ValueError(f"clip must lie in (0, 1], got {self.clip}")
 
 
 # ------------------------------------------------------------------------------------ rollouts

@@ -15,7 +15,7 @@ import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 from zipfile import BadZipFile, ZipFile
 
 import torch
@@ -26,18 +26,28 @@ from stable_baselines3.common.utils import LinearSchedule
 
 from carolus_env.bots import Agent, make
 from carolus_env.engine.dealing import derived_seed
+from carolus_env.engine.rules import DISCS
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
 from carolus_env.evaluation.placing import Evaluation
-from carolus_env.integrations.sb3_agent import MlpModel, Size, actor, agent_of
+from carolus_env.integrations.sb3_agent import (
+    LAYERS_LIMITS,
+    WIDTH_LIMITS,
+    MlpModel,
+    Size,
+    actor,
+    agent_of,
+)
 from carolus_env.learners.curve import Curve, CurveStyle
-from carolus_env.learners.options import RunConfig
+from carolus_env.learners.options import RunConfig, algorithm, eval_every_option
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Show
 from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.files import file_of
+from carolus_env.planning.plans import MOST_PLANS
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.files import write_json
+from carolus_env.system.options import option
 
 
 @dataclass
@@ -48,45 +58,42 @@ class Sb3Config(RunConfig):
     unit: ClassVar[str] = "decisions"
     resumable: ClassVar[tuple[str, ...]] = ("steps",)
 
-    steps: int = 2_000_000
-    """Decisions to learn from, in all (total_timesteps)."""
-    eval_every: int = 500_000
-    """Decisions between two evaluations, each with a checkpoint."""
-    actions: Literal["turns", "decisions"] = "turns"
-    """An action is a disc, a crown or a whole turn; or a single decision."""
-    candidates: int = 8
-    """Turns that are listed to choose from, the planner's best ones."""
-    opponents: str = "planner"
-    """The bot in all other seats, by spec."""
-    envs: int = 256
-    """Games played side by side."""
+    steps: int = option(
+        2_000_000, "decisions to learn from, in all (total_timesteps)", among=(1, None)
+    )
+    eval_every: int = eval_every_option(500_000, "decisions")
+    actions: str = option(
+        "turns",
+        "an action is a disc, a crown or a whole turn; or a single decision",
+        among=("turns", "decisions"),
+        heading="network",
+    )
+    candidates: int = option(
+        8,
+        "turns that are listed to choose from, the planner's best ones",
+        among=(DISCS, MOST_PLANS),
+        heading="network",
+    )
+    opponents: str = algorithm("planner", "the bot in all other seats, by spec")
+    envs: int = algorithm(256, "games played side by side", among=(1, None))
 
-    learning_rate: float = 3e-3
-    """Learning rate of Adam at the start; it falls linearly to 0."""
-    n_steps: int = 32
-    """Decisions in each game between two updates."""
-    batch_size: int = 2048
-    """Decisions in a gradient step."""
-    n_epochs: int = 4
-    """Passes over the decisions of an update."""
-    gamma: float = 0.999
-    """Discount for each decision."""
-    gae_lambda: float = 0.98
-    """Lambda of generalised advantage estimation."""
-    clip_range: float = 0.2
-    """PPO's clip range."""
-    ent_coef: float = 0.01
-    """Weight of the entropy bonus."""
-    vf_coef: float = 0.5
-    """Weight of the value's loss."""
-    width: int = 64
-    """Units of each hidden layer."""
-    layers: int = 2
-    """Hidden layers of the actor, and of the critic."""
-    threads: int = 1
-    """Threads of PyTorch."""
-    device: str = "cpu"
-    """Device of the networks; the games stay on the CPU."""
+    learning_rate: float = option(
+        3e-3, "learning rate of Adam at the start; it falls linearly to 0", above=0
+    )
+    n_steps: int = algorithm(32, "decisions in each game between two updates", among=(1, None))
+    batch_size: int = algorithm(2048, "decisions in a gradient step", among=(1, None))
+    n_epochs: int = algorithm(4, "passes over the decisions of an update", among=(1, None))
+    gamma: float = algorithm(0.999, "discount for each decision", among=(0, 1))
+    gae_lambda: float = algorithm(0.98, "lambda of generalised advantage estimation", among=(0, 1))
+    clip_range: float = algorithm(0.2, "PPO's clip range", above=0)
+    ent_coef: float = algorithm(0.01, "weight of the entropy bonus")
+    vf_coef: float = algorithm(0.5, "weight of the value's loss")
+    width: int = option(64, "units of each hidden layer", among=WIDTH_LIMITS, heading="network")
+    layers: int = option(
+        2, "hidden layers of the actor, and of the critic", among=LAYERS_LIMITS, heading="network"
+    )
+    threads: int = algorithm(1, "threads of PyTorch", among=(1, None))
+    device: str = algorithm("cpu", "device of the networks; the games stay on the CPU")
 
     @property
     def budget(self) -> str:
@@ -101,9 +108,7 @@ class Sb3Config(RunConfig):
     def check(self) -> None:
         """Refuse what Stable-Baselines3 would not refuse, before anything starts."""
         super().check()
-        _ = self.size
         make(self.opponents)
-        self.check_counts("steps", "envs", "n_steps", "batch_size", "n_epochs", "threads")
 
 
 STYLE = CurveStyle(

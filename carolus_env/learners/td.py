@@ -28,7 +28,14 @@ from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.learners.curve import CurveStyle
-from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.options import (
+    SelfPlayConfig,
+    algorithm,
+    curve_every_option,
+    eval_every_option,
+    flat_option,
+    learning_rate_option,
+)
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
 from carolus_env.networks.backward import (
     Deltas,
@@ -50,6 +57,7 @@ from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.plans import WIDTHS, list_candidates
 from carolus_env.system.arrays import F64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, separate
+from carolus_env.system.options import option
 
 LONGEST: Final = 1024
 """Maximum number of positions kept of a game; a longer one is learnt from in part."""
@@ -63,30 +71,38 @@ class TdConfig(SelfPlayConfig):
     unit: ClassVar[str] = "games"
     resumable: ClassVar[tuple[str, ...]] = ("games", "minutes")
 
-    games: int = 50_000
-    """Games to learn from, in all."""
-    minutes: float | None = None
-    """CPU minutes of learning, of all workers together, instead of games. The same options then
-    learn from another number of games each time, so such a run is not reproducible."""
-    games_per_round: int = 20
-    """Games of each worker between two exchanges of weights."""
-    learning_rate: float = 0.03
-    """Initial learning rate of Adagrad; stays for the share `flat` of the run, then decays
-    geometrically to learning_rate_end."""
-    learning_rate_end: float = 0.0009
-    """Learning rate at the end."""
-    flat: float = 0.4
-    """Share of the run in which the learning rate stays."""
-    first_square: float = 0.1
-    """Initial sum of each weight's squared gradients (Adagrad)."""
-    trace: float = 0.5
-    """Lambda: the weight of the target after the next decision against its value."""
-    exploration: float = 0.03
-    """Probability of a random decision."""
-    eval_every: int = 20_000
-    """Games between two evaluations, each with a checkpoint."""
-    curve_every: int = 500
-    """Games between two points of the curve."""
+    games: int = option(50_000, "games to learn from, in all", among=(1, None))
+    minutes: float | None = option(
+        None,
+        "CPU minutes of learning, of all workers together, instead of games; the same options "
+        "then learn from another number of games each time, so such a run is not reproducible",
+        kind=float,
+        above=0,
+    )
+    games_per_round: int = algorithm(
+        20, "games of each worker between two exchanges of weights", among=(1, None)
+    )
+    learning_rate: float = learning_rate_option(
+        0.03,
+        "initial learning rate of Adagrad; stays for the share `flat` of the run, then decays "
+        "geometrically to learning_rate_end",
+    )
+    learning_rate_end: float = learning_rate_option(0.0009, "learning rate at the end", "algorithm")
+    flat: float = flat_option(0.4)
+    first_square: float = algorithm(
+        0.1,
+        "initial sum of each weight's squared gradients (Adagrad)",
+        among=(None, 1e6),
+        above=0,
+    )
+    trace: float = algorithm(
+        0.5,
+        "lambda: the weight of the target after the next decision against its value",
+        among=(0, 1),
+    )
+    exploration: float = algorithm(0.03, "probability of a random decision", among=(0, 1))
+    eval_every: int = eval_every_option(20_000, "games")
+    curve_every: int = curve_every_option(500, "games")
 
     @property
     def budget(self) -> str:
@@ -108,20 +124,6 @@ class TdConfig(SelfPlayConfig):
         """Return a copy with another number of games or minutes; games alone replace minutes."""
         instead = {"minutes": None} if "games" in changes else {}
         return replace(self, **{**instead, **changes})
-
-    def check(self) -> None:
-        """Refuse options that cannot work, before anything starts.
-
-        Raises:
-            ValueError: naming the option, its value and what is allowed.
-        """
-        super().check()
-        self.check_counts("games", "games_per_round")
-        self.check_ranges("trace", "exploration", low=0, high=1)
-        if self.minutes is not None and not self.minutes > 0:
-            raise ValueError(f"minutes must be more than 0, got {self.minutes}")
-        if not 0 < self.first_square <= 1e6:
-            raise ValueError(f"first_square must lie in (0, 1e6], got {self.first_square}")
 
 
 # ------------------------------------------------------------------------------------ a game

@@ -36,6 +36,7 @@ from carolus_env.networks.files import Model
 from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.tables import STAGES, layout
 from carolus_env.planning.heuristic import FEATURES
+from carolus_env.system.arguments import whole_number
 from carolus_env.system.arrays import F32
 
 Arrays = Mapping[str, F32]
@@ -44,6 +45,9 @@ LINEAR: Final = 8
 """Sums that pass the hidden layers by."""
 LEAK: Final = np.float32(0.05)
 """Slope of the rectifiers below 0."""
+WIDTH_LIMITS: Final = (LINEAR + 8, 1024)
+HIDDEN_LIMITS: Final = (4, 1024)
+"""The lowest and the highest `Size.width` and `Size.hidden`."""
 SHARPNESS: Final = 10.0
 """Sharpness of a policy that has not learnt yet."""
 SUREST: Final = 0.998
@@ -68,14 +72,12 @@ class Size:
     """True if the network has a policy head."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("players", 2, MAX_PLAYERS),
-            ("width", LINEAR + 8, 1024),
-            ("hidden", 4, 1024),
+        for name, (low, high) in (
+            ("players", (2, MAX_PLAYERS)),
+            ("width", WIDTH_LIMITS),
+            ("hidden", HIDDEN_LIMITS),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not low <= value <= high:
-                raise ValueError(f"{name} must be from {low} to {high}, got {value!r}")
+            whole_number(name, getattr(self, name), low, high)
         if self.width % 4 > 0:  # kernels take four at a time
             raise ValueError(f"width must be a multiple of 4, got {self.width}")
 

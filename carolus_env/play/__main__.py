@@ -8,63 +8,81 @@ The page can be reached from this machine only. The viewer opens FILEs of game r
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from carolus_env.engine.rules import Rules
-from carolus_env.play.roster import Roster, RosterError
+from carolus_env.engine.rules import MAX_PLAYERS, Rules
+from carolus_env.play.roster import Roster
 from carolus_env.records import RecordError
-from carolus_env.system.failures import install
-from carolus_env.system.options import add_arguments, command_parser, from_arguments
-from carolus_env.system.terminal import discard_output
+from carolus_env.system.command import DONE, command, needs, parse, refuse_unused
+from carolus_env.system.failures import MissingExtraError, UserError
+from carolus_env.system.options import declared, group, option
 
+_NEW: Final = "options of a new game in the terminal"
 PROGRAM: Final = "python -m carolus_env.play"
-DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
-NO_EXTRA: Final = "the page needs the extra 'play': " + install("play")
 
 
-def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Run the command; returns the exit status.
+@dataclass(frozen=True)
+class PlayOptions:
+    """The options of the command."""
 
-    Args:
-        argv: the command's arguments; None: those of the command line.
-        program: the words before them on the command line.
-    """
-    options = _parser(program).parse_args(argv)
-    try:
-        return _terminal(options) if options.terminal else _serve(options, program)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader, say `head`, has closed the pipe
-        discard_output()
-        return 141
-
-
-def _parser(program: str) -> argparse.ArgumentParser:
-    parser = command_parser(__doc__, program)
-    add = parser.add_argument
-    add("files", metavar="FILE", nargs="*", help="game records, .jsonl or .jsonl.gz")
-    add("--lost", metavar="BOT", help="open only the games of the FILEs that BOT lost")
-    add("--bot", metavar="SPEC", action="append", default=[], help="also offer this bot: "
-        "FILE.py:NAME, ppo:PATH, or any other spec; may be repeated")  # fmt: skip
-    add("--port", type=int, metavar="N", help="listen on this port (default: 8715, or a free one)")
-    add("--no-open", action="store_true", help="do not open a browser")
-    add("--terminal", action="store_true", help="play in the terminal: a new game, or the "
-        "first game of FILE")  # fmt: skip
-    new = parser.add_argument_group("options of a new game in the terminal")
-    new.add_argument("--people", type=int, default=1, metavar="N", help="people in the first seats "
-        "(default: 1); bots take the others: each --bot in turn, or the planner")  # fmt: skip
-    new.add_argument("--seed", type=int, metavar="N", help="seed of dice and bots")
-    add_arguments(new, Rules)
-    return parser
+    files: tuple[str, ...] = option(
+        (), "game records, .jsonl or .jsonl.gz", positional=True, metavar="FILE"
+    )
+    lost: str | None = option(
+        None, "open only the games of the FILEs that BOT lost", kind=str, metavar="BOT"
+    )
+    bot: tuple[str, ...] = option(
+        (),
+        "also offer this bot: FILE.py:NAME, ppo:PATH, or any other spec; may be repeated",
+        repeated=True,
+        metavar="SPEC",
+    )
+    port: int | None = option(
+        None, "listen on this port; by default 8715, or a free one", kind=int, among=(0, 65535)
+    )
+    no_open: bool = option(False, "do not open a browser")
+    terminal: bool = option(False, "play in the terminal: a new game, or the first game of FILE")
+    people: int = option(
+        1,
+        "people in the first seats; bots take the others: each --bot in turn, or the planner",
+        among=(0, MAX_PLAYERS),
+        heading=_NEW,
+    )
+    seed: int | None = option(
+        None, "seed of dice and bots", kind=int, among=(0, 2**64 - 1), heading=_NEW
+    )
+    rules: Rules = group(Rules, _NEW)
 
 
-def _serve(options: argparse.Namespace, program: str) -> int:
+_GAME: Final = ("people", "seed", *declared(Rules))
+MODES: Final = {
+    "the page": ("files", "lost", "bot", "port", "no_open"),
+    "--terminal with a FILE": ("terminal", "files", "bot"),
+    "--terminal": ("terminal", "bot", *_GAME),
+}
+"""The options that each way to play uses; it refuses the rest."""
+
+
+@command(PROGRAM)
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options, given = parse(PlayOptions, arguments, program, __doc__)
+    mode = "the page"
+    if options.terminal:
+        mode = "--terminal with a FILE" if options.files else "--terminal"
+    refuse_unused(given, MODES[mode], mode)
+    needs(given, "lost", options.files, "a FILE of game records")
+    needs(given, "partners", options.rules.players == 4, "--players 4")
+    return _terminal(options) if options.terminal else _serve(options, program)
+
+
+def _serve(options: PlayOptions, program: str) -> int:
     try:
         from carolus_env.play import server
         from carolus_env.play.api import Api
@@ -72,27 +90,20 @@ def _serve(options: argparse.Namespace, program: str) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "anyio"):
             raise
-        return _complain(NO_EXTRA)
-    if options.lost and not options.files:
-        return _complain("--lost needs a FILE of game records")
-    if options.port is not None and not 0 <= options.port < 65536:
-        return _complain(f"--port must be from 0 to 65535, got {options.port}")
+        raise MissingExtraError(error.name, "the page", "play") from error
     files = []
     for path in options.files:
         try:
             files.append(GameFile.from_path(path, options.lost))
         except RecordError as error:
-            return _complain(f"{path}: {error}")
+            raise UserError(f"{path}: {error}") from error
         except OSError as error:
-            return _complain(f"{path}: {error.strerror or error}")
-    try:
-        api = Api(Roster(options.bot), files)
-    except RosterError as error:
-        return _complain(str(error))
+            raise UserError(f"{path}: {error.strerror or error}") from error
+    api = Api(Roster(options.bot), files)
     try:
         listening = server.open_socket(options.port)
     except OSError as error:
-        return _complain(f"port {options.port}: {error.strerror or error}")
+        raise UserError(f"port {options.port}: {error.strerror or error}") from error
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
     if api.named_files:
         address += f"replay/{next(iter(api.named_files))}"
@@ -102,29 +113,24 @@ def _serve(options: argparse.Namespace, program: str) -> int:
     return server.serve(api, listening, program)
 
 
-def _terminal(options: argparse.Namespace) -> int:
+def _terminal(options: PlayOptions) -> int:
     from carolus_env.play import terminal
 
     if len(options.files) > 1:
-        return _complain(f"the terminal plays one FILE, got {len(options.files)}")
-    try:
-        roster = Roster(options.bot)
-        if options.files:
-            session = terminal.taken_up(terminal.first_record(Path(options.files[0])), roster)
-        else:
-            rules = from_arguments(Rules, options)
-            session = terminal.new_session(rules, roster, options.bot, options.people, options.seed)
-    except ValueError as error:
-        return _complain(str(error))
-    except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror or error}")
+        raise UserError(f"the terminal plays one FILE, got {len(options.files)}")
+    roster = Roster(options.bot)
+    if options.files:
+        try:
+            record = terminal.first_record(Path(options.files[0]))
+        except OSError as error:
+            raise UserError(f"{error.filename}: {error.strerror or error}") from error
+        session = terminal.taken_up(record, roster)
+    else:
+        session = terminal.new_session(
+            options.rules, roster, options.bot, options.people, options.seed
+        )
     terminal.run(session, roster)
     return DONE
-
-
-def _complain(text: str) -> int:
-    print(f"carolus_env.play: {text}", file=sys.stderr)
-    return USER_ERROR
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
+from contextlib import suppress
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -10,25 +13,104 @@ import numpy.typing as npt
 
 from carolus_env.system.untrusted import shown
 
-MOST: Final = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
 """The largest number that kernels can hold."""
 
 
-def whole_number(name: str, value: Any, low: int, high: int = MOST) -> int:
+def whole_number(
+    name: str,
+    value: Any,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+) -> int:
     """Check a value; return it as an int.
 
+    Args:
+        name: the value's name, for the error.
+        value: an int, or what stands for one, such as a NumPy integer.
+        low: the lowest number that is allowed; None: no limit.
+        high: the highest; None: no limit, but 2^63 - 1.
+        above: a limit that is not allowed itself.
+        below: the same.
+
     Raises:
-        ValueError: unless it is a whole number from ``low`` to ``high``.
+        ValueError: unless it is a whole number between these limits.
     """
     try:
-        number = operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        number = low - 1
-    if isinstance(value, bool) or not low <= number <= high:
-        among = f"from {low} to {high:,}" if high < MOST else f"of at least {low}"
-        among = "from 0 to 2^64 - 1" if (low, high) == (0, 2**64 - 1) else among
-        raise ValueError(f"{name} must be a whole number {among}, got {shown(value)}")
+        number = None
+    if number is None or not _within(
+        number, low, INT64_MAX if high is None else high, above, below
+    ):
+        expected = limits(int, low, high, above=above, below=below)
+        raise ValueError(f"{name} must be {expected}, got {shown(value)}")
     return number
+
+
+def number(
+    name: str,
+    value: Any,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Check a value; return it as a float.
+
+    Args:
+        name: the value's name, for the error.
+        value: a float or an int, of Python or NumPy.
+        low: the lowest number that is allowed; None: no limit.
+        high: the highest; None: no limit.
+        above: a limit that is not allowed itself.
+        below: the same.
+
+    Raises:
+        ValueError: unless it is a finite number between these limits.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # a whole number beyond every float
+            result = float(value)
+            if math.isfinite(result) and _within(value, low, high, above, below):
+                return result
+    expected = limits(float, low, high, above=above, below=below)
+    raise ValueError(f"{name} must be {expected}, got {shown(value)}")
+
+
+def _within(
+    value: Any, low: float | None, high: float | None, above: float | None, below: float | None
+) -> bool:
+    """Return whether a number lies between limits, of which each may be missing."""
+    return bool(
+        (low is None or value >= low)
+        and (high is None or value <= high)
+        and (above is None or value > above)
+        and (below is None or value < below)
+    )
+
+
+def limits(
+    kind: type,
+    low: float | None,
+    high: float | None,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+) -> str:
+    """Return in words which numbers are allowed, an int or a float between limits."""
+    text = "a whole number" if kind is int else "a number"
+    if (low, high) == (0, 2**64 - 1):
+        return f"{text} from 0 to 2^64 - 1"
+    if low is not None and high is not None:
+        return f"{text} from {low:,} to {high:,}"
+    ends = [("of at least", low), ("above", above), ("of at most", high), ("below", below)]
+    named = [f"{words} {end:,}" for words, end in ends if end is not None]
+    return " ".join([text, " and ".join(named)]) if named else text
 
 
 def integer(name: str, value: Any) -> int:

@@ -7,7 +7,6 @@ environment. Nothing is known here of games. It needs the extra ``ray``.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import pickle
@@ -17,12 +16,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from carolus_env.system.executors import WorkerError, Workers, local
+from carolus_env.system.executors import MOST_PROCESSES, WorkerError, Workers, local
 from carolus_env.system.failures import install
+from carolus_env.system.options import check_fields, option
 from carolus_env.system.version import __version__
 
 BACKENDS: Final = ("processes", "ray")
@@ -38,52 +39,48 @@ _LARGEST_SUM: Final = 200 * 2**20  # bytes of all files
 _COUNTED_FOR: Final = 5.0  # seconds for which a number of processors holds
 
 
-def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
-    """Add ``--workers`` and ``--backend``, which `workers_of` takes, to those of a command.
+def workers_option(usual: str) -> Any:
+    """Return the option `WorkerOptions.workers`, by default as many as ``usual`` says."""
+    about = f"parallel workers; by default {usual}, or on ray as many as fit"
+    return option(None, about, kind=int, among=(1, MOST_PROCESSES))
 
-    Args:
-        parser: the parser of the command.
-        workers: the default number of processes.
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """Where the work is done.
+
+    Raises:
+        ValueError: for a backend that cannot be used.
     """
-    parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help=f"parallel workers (default: {workers}, or on ray as many as fit)",
+
+    workers: int | None = workers_option("1")
+    backend: str = option(
+        BACKENDS[0],
+        "processes here, or ray: the cluster of RAY_ADDRESS or a new one",
+        among=BACKENDS,
     )
-    parser.add_argument(
-        "--backend",
-        type=_backend,
-        default=BACKENDS[0],
-        metavar="BACKEND",
-        help="processes or ray, the cluster of RAY_ADDRESS or a new one (default %(default)s)",
-    )
-    parser.set_defaults(usual_workers=workers)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.backend == "ray" and find_spec("ray") is None:
+            raise ValueError(f"--backend ray needs the extra 'ray': {install('ray')}")
 
 
-def _backend(name: str) -> str:
-    """Return the name of a backend that can be used."""
-    if name not in BACKENDS:
-        raise argparse.ArgumentTypeError(f"must be {' or '.join(BACKENDS)}, got {name!r}")
-    if name == "ray" and find_spec("ray") is None:
-        raise argparse.ArgumentTypeError(f"ray needs the extra 'ray': {install('ray')}")
-    return name
-
-
-def workers_of(options: argparse.Namespace, specs: Iterable[str] = ()) -> Workers:
+def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1) -> Workers:
     """Return the workers that the options ask for; to be closed.
 
     Args:
-        options: options of a command with `add_options`.
+        options: the options.
         specs: agents' specs: a cluster is sent the files that they name.
+        usual: the number of processes where the options name none.
 
     Raises:
         WorkerError: when there is no such cluster.
-        ValueError: for a number that is not allowed, or files that cannot be sent.
+        ValueError: for files that cannot be sent.
     """
     if options.backend == "ray":
         return Cluster(limit=options.workers, specs=specs)
-    return local(options.usual_workers if options.workers is None else options.workers)
+    return local(options.workers or usual)
 
 
 class Cluster(Workers):

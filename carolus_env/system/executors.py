@@ -41,7 +41,7 @@ AHEAD: Final = 4
 memory."""
 
 
-class WorkerError(RuntimeError):
+class WorkerError(failures.UserError):
     """Workers are not available, or one died or failed outside its job.
 
     Attributes:

@@ -30,6 +30,19 @@ def message(error: BaseException) -> str:
     return text
 
 
+class UserError(Exception):
+    """An error that the user can correct; the text says how, in a line.
+
+    Attributes:
+        code: exit code of a command that ends by it.
+        details: further lines, for standard error.
+    """
+
+    def __init__(self, text: str = "", code: int = 2, details: str = "") -> None:
+        super().__init__(text)
+        self.code, self.details = code, details
+
+
 class MissingExtraError(ModuleNotFoundError):
     """A package of an extra is missing; the text says what needs it, and how to install it."""
 

@@ -1,119 +1,298 @@
-"""Options with descriptions: fields of a dataclass, made by `option`.
+"""Options: fields of a dataclass, each declared once by `option`.
 
-A field has a type, a default, the allowed values and a line of description. From it follow checks
-and their errors, arguments of commands, forms and tables in docs/.
+A declaration holds a name, a type, a default, the allowed values and a line of description.
+Commands (`system.command`), spec strings of bots, TOML files, ``config.json``, positions in text,
+forms and the tables in docs/ all read it, and `checked` is what all of them check values by.
 """
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 import re
-from dataclasses import field, fields
-from typing import Any, SupportsIndex, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from carolus_env.system.arguments import limits, number, whole_number
+from carolus_env.system.untrusted import shown
 
 Options = TypeVar("Options")
+REQUIRED: Final = MISSING
+"""The default of an option that has none."""
 
 
-def option(default: Any, about: str, *, among: Any = None, or_none: bool = False) -> Any:
+def option(
+    default: Any,
+    about: str,
+    *,
+    kind: type | None = None,
+    among: Any = None,
+    above: float | None = None,
+    below: float | None = None,
+    or_none: bool = False,
+    what: str = "",
+    heading: str = "",
+    metavar: str = "",
+    positional: bool = False,
+    repeated: bool = False,
+) -> Any:
     """Return a field of a dataclass of options.
 
     Args:
-        default: the default value; its type is the option's type.
-        about: a description of the option in a few words.
-        among: the allowed values: a tuple of words, or (lowest, highest) of a number.
-        or_none: True: None is allowed too.
+        default: the default value, or `REQUIRED`.
+        about: a description in a few words.
+        kind: the type, where that of the default does not say it: int, float, bool, str, Path,
+            tuple, of several texts, or object, which is checked by whom it is for.
+        among: the allowed values: a tuple of words, or (lowest, highest) of a number, each of them
+            None where there is no such limit.
+        above: limit of a number that is not allowed itself.
+        below: the same.
+        or_none: True: None is allowed too, as it always is where it is the default.
+        what: a description of the allowed texts where any is allowed.
+        heading: heading of its group in --help.
+        metavar: name of the value in --help.
+        positional: True: the words of a command line that belong to no option.
+        repeated: True: each time that it is given adds one text; False: it is given once, with all.
     """
-    return field(default=default, metadata={"about": about, "among": among, "or_none": or_none})
+    return field(
+        default=default,
+        metadata={
+            "about": about,
+            "kind": kind or (Path if isinstance(default, Path) else type(default)),
+            "among": among,
+            "above": above,
+            "below": below,
+            "or_none": or_none or default is None,
+            "what": what,
+            "heading": heading,
+            "metavar": metavar,
+            "positional": positional,
+            "repeated": repeated,
+        },
+    )
 
 
-def allowed(entry: Any) -> str:
-    """Return the allowed values of a field, in words."""
-    among = entry.metadata["among"]
-    also = " or None" if entry.metadata["or_none"] else ""
-    if isinstance(entry.default, str):
-        return " or ".join(among) + also
-    kind = "a whole number" if isinstance(entry.default, int) else "a number"
-    return (kind if among is None else f"{kind} from {among[0]:,} to {among[1]:,}") + also
+def group(kind: type, heading: str) -> Any:
+    """Return a field that holds a dataclass of options, a group of its own in --help."""
+    return field(default_factory=kind, metadata={"heading": heading})
 
 
-def checked(entry: Any, value: Any) -> Any:
-    """Return the value of an option, a whole number as an int.
+def declared(kind: Any) -> dict[str, Field[Any]]:
+    """Return the options of a dataclass by name, those of its groups among them."""
+    found: dict[str, Field[Any]] = {}
+    for entry in fields(kind):
+        if _is_group(entry):
+            found |= declared(entry.default_factory)
+        elif entry.metadata:
+            found[entry.name] = entry
+    return found
+
+
+def headings(kind: Any) -> dict[str, str]:
+    """Return the heading of each option of a dataclass: its own, or that of its group."""
+    found: dict[str, str] = {}
+    for entry in fields(kind):
+        if _is_group(entry):
+            found |= dict.fromkeys(declared(entry.default_factory), entry.metadata["heading"])
+        elif entry.metadata:
+            found[entry.name] = entry.metadata["heading"]
+    return found
+
+
+def _is_group(entry: Field[Any]) -> bool:
+    return is_dataclass(entry.default_factory)
+
+
+# ------------------------------------------------------------------------------------ values
+
+
+def allowed(entry: Field[Any]) -> str:
+    """Return the allowed values of an option, in words."""
+    about = entry.metadata
+    also = " or None" if about["or_none"] and entry.default is not None else ""
+    kind = about["kind"]
+    if about["what"]:
+        return str(about["what"]) + also
+    if kind in (int, float):
+        low, high = about["among"] or (None, None)
+        return limits(kind, low, high, above=about["above"], below=about["below"]) + also
+    if about["among"] is not None:
+        return " or ".join(about["among"]) + also
+    return _TEXTS[kind] + also
+
+
+_TEXTS: Final = {
+    str: "a text",
+    Path: "a path",
+    bool: "true or false",
+    tuple: "a list of texts",
+    object: "a text",
+}
+
+
+def checked(entry: Field[Any], value: Any, name: str = "") -> Any:
+    """Return the value of an option, of its type.
+
+    Args:
+        entry: the option, a field that `option` made.
+        value: the value; a text is not parsed, see `parsed`.
+        name: the option's name in the error; by default the field's.
 
     Raises:
-        ValueError: for a value that the field does not allow, naming both.
+        ValueError: for a value that is not allowed, naming both.
     """
-    usual, among = entry.default, entry.metadata["among"]
-    if value is None and entry.metadata["or_none"]:
+    about = entry.metadata
+    if value is None and about["or_none"]:
         return None
-    if isinstance(usual, str):
-        good = isinstance(value, str) and value in among
-    else:
-        good = isinstance(value, SupportsIndex) and not isinstance(value, bool | type)
-        good = good or (isinstance(usual, float) and isinstance(value, float))
-        good = good and (among is None or among[0] <= value <= among[1])
-    if not good:
-        raise ValueError(f"{entry.name} must be {allowed(entry)}, got {value!r}")
-    return int(value) if isinstance(usual, int) else value
+    try:
+        return _CHECKS[about["kind"]](about, value)
+    except (ValueError, TypeError):
+        wanted = allowed(entry)
+        raise ValueError(f"{name or entry.name} must be {wanted}, got {shown(value)}") from None
+
+
+def _number(about: Mapping[str, Any], value: Any) -> float:
+    low, high = about["among"] or (None, None)
+    check = whole_number if about["kind"] is int else number
+    return check("", value, low, high, above=about["above"], below=about["below"])
+
+
+def _text(about: Mapping[str, Any], value: Any) -> str:
+    if not isinstance(value, str) or (about["among"] is not None and value not in about["among"]):
+        raise ValueError
+    return value
+
+
+def _path(about: Mapping[str, Any], value: Any) -> Path:
+    return Path(value).expanduser()
+
+
+def _flag(about: Mapping[str, Any], value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _texts(about: Mapping[str, Any], value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise ValueError
+    return tuple(value)
+
+
+_CHECKS: Final[dict[type, Callable[[Mapping[str, Any], Any], Any]]] = {
+    int: _number,
+    float: _number,
+    str: _text,
+    Path: _path,
+    bool: _flag,
+    tuple: _texts,
+    object: lambda _, value: value,
+}
+
+
+def check_fields(options: Any) -> None:
+    """Check each option of a dataclass, and give it its type; for ``__post_init__``.
+
+    Raises:
+        ValueError: see `checked`.
+    """
+    for entry in fields(options):
+        if entry.metadata and not _is_group(entry):
+            value = checked(entry, getattr(options, entry.name))
+            object.__setattr__(options, entry.name, value)
+
+
+def parsed(entry: Field[Any], text: str) -> Any:
+    """Parse an option's value as users write it; a text that is none of its type stays a text."""
+    kind = entry.metadata["kind"]
+    if entry.metadata["or_none"] and text.lower() == "none":
+        return None
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind is float or (kind is int and re.fullmatch(r"[+-]?[0-9_]{1,30}", text)):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def value_text(value: Any) -> str:
-    """Return a value as commands and positions write it."""
+    """Return a value as commands and positions write it, which `parsed` reads."""
     return "none" if value is None else str(value)
 
 
-def read_value(text: str) -> int | str | None:
-    """Parse a number, None or else a word, whether it is allowed or not."""
-    if re.fullmatch(r"[0-9]{1,9}", text):
-        return int(text)
-    return None if text.lower() == "none" else text
-
-
-def values_text(options: dict[str, Any]) -> str:
+def values_text(options: Mapping[str, Any]) -> str:
     """Format options and their values in a line, for people."""
     return ", ".join(f"{name} {value_text(value)}" for name, value in options.items())
 
 
-def command_parser(about: str | None, program: str | None = None) -> argparse.ArgumentParser:
-    """Return a parser whose help shows ``about``, a module's docstring, as it is written."""
-    return argparse.ArgumentParser(
-        program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+# ------------------------------------------------------------------------------------ dataclasses
 
 
-def add_arguments(parser: argparse._ActionsContainer, kind: type) -> None:
-    """Add an argument for each field: ``--max-rounds`` for ``max_rounds``."""
-    for entry in fields(kind):
-        usual = value_text(entry.default)
-        parser.add_argument(
-            "--" + entry.name.replace("_", "-"),
-            type=read_value,
-            default=entry.default,
-            metavar="WORD" if isinstance(entry.default, str) else "N",
-            help=f"{entry.metadata['about']}: {allowed(entry)} (default {usual})",
-        )
-
-
-def from_arguments(kind: type[Options], arguments: argparse.Namespace) -> Options:
-    """Return the options that the arguments of `add_arguments` give.
+def make(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """Return options by name; those of groups among them, and the others with their defaults.
 
     Raises:
-        ValueError: for a value that its field does not allow.
+        ValueError: for a value that is not allowed.
     """
-    return kind(**{entry.name: getattr(arguments, entry.name) for entry in fields(kind)})  # type: ignore[arg-type]
+    given: dict[str, Any] = {}
+    for entry in fields(kind):  # type: ignore[arg-type]
+        if _is_group(entry):
+            assert isinstance(entry.default_factory, type)
+            given[entry.name] = make(entry.default_factory, values)
+        elif entry.name in values:
+            given[entry.name] = values[entry.name]
+    return kind(**given)
+
+
+def replaced(options: Options, values: Mapping[str, Any]) -> Options:
+    """Return a copy with other values by name, those of groups among them.
+
+    Raises:
+        ValueError: for a value that is not allowed.
+    """
+    changes: dict[str, Any] = {}
+    for entry in fields(options):  # type: ignore[arg-type]
+        if _is_group(entry):
+            changes[entry.name] = replaced(getattr(options, entry.name), values)
+        elif entry.name in values:
+            changes[entry.name] = values[entry.name]
+    return dataclasses.replace(options, **changes)  # type: ignore[type-var]
+
+
+def as_dict(options: Any) -> dict[str, Any]:
+    """Return the values by name, those of groups among them, as JSON and TOML can hold them."""
+    values: dict[str, Any] = {}
+    for entry in fields(options):
+        value = getattr(options, entry.name)
+        if _is_group(entry):
+            values |= as_dict(value)
+        else:
+            values[entry.name] = str(value) if isinstance(value, Path) else value
+    return values
+
+
+# ------------------------------------------------------------------------------------ descriptions
 
 
 def form(kind: type) -> list[dict[str, Any]]:
-    """Return each field as JSON that a form can be made from."""
+    """Return each option as JSON that a form can be made from."""
     return [
-        {"name": entry.name, "default": entry.default, **entry.metadata} for entry in fields(kind)
+        {
+            "name": entry.name,
+            "default": entry.default,
+            **{key: entry.metadata[key] for key in ("about", "among", "or_none")},
+        }
+        for entry in declared(kind).values()
     ]
 
 
 def described(kind: type[Options]) -> type[Options]:
-    """Add the fields and their descriptions to the docstring of a dataclass of options."""
+    """Add the options and their descriptions to the docstring of a dataclass."""
     lines = [
-        f"{entry.name}: {entry.metadata['about']} ({allowed(entry)})."
-        for entry in fields(kind)  # type: ignore[arg-type]
+        f"{name}: {entry.metadata['about']} ({allowed(entry)})."
+        for name, entry in declared(kind).items()
     ]
     listed = "\n        ".join(lines)
     kind.__doc__ = f"{kind.__doc__}\n    Attributes:\n        {listed}\n"
@@ -123,7 +302,15 @@ def described(kind: type[Options]) -> type[Options]:
 def options_table(kind: type) -> str:
     """Return the options as a Markdown table (docs/ hold it; a test compares)."""
     lines = ["| option | default | allowed | meaning |", "| --- | --- | --- | --- |"]
-    for entry in fields(kind):
+    for name, entry in declared(kind).items():
         about = entry.metadata["about"]
-        lines.append(f"| `{entry.name}` | {entry.default} | {allowed(entry)} | {about} |")
+        lines.append(f"| `{name}` | {entry.default} | {allowed(entry)} | {about} |")
     return "\n".join(lines) + "\n"
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: those that it may mean, if any."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=2)
+    return f"; did you mean {' or '.join(close)}?" if close else "."

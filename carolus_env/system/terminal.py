@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @contextlib.contextmanager
@@ -22,11 +23,10 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """
     try:
         from rich import progress
-        from rich.console import Console
     except ImportError:
         yield lambda done: None
         return
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     with progress.Progress(
         *progress.Progress.get_default_columns(),
         progress.MofNCompleteColumn(),
@@ -36,6 +36,28 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
     ) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+def plain_console(*, stderr: bool = False) -> Console:
+    """Return a console that prints texts as they are: names of users' hold what they like.
+
+    Lines are as long as they are, so that commands in them can be copied.
+    """
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def print_table(console: Console, table: Any) -> None:
+    """Print a table of rich's as wide as it is, since a narrow one would drop names.
+
+    Args:
+        console: see `plain_console`.
+        table: the table.
+    """
+    unlimited = console.options.update(max_width=10_000)
+    width = console.measure(table, options=unlimited).maximum
+    console.print(table, width=max(width, 1), crop=False, soft_wrap=False)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
@@ -54,13 +76,3 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
         ]
         lines.append("  ".join(cells).rstrip())
     return lines
-
-
-def discard_output() -> None:
-    """Discard what standard output still holds, or Python would try again on exit.
-
-    Raises:
-        OSError: when that is impossible.
-    """
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())

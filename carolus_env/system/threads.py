@@ -11,9 +11,11 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from carolus_env.system.arguments import whole_number
+
+MOST_THREADS: Final = 256
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -25,7 +27,7 @@ def check_threads(threads: int, name: str = "threads") -> int:
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
     """
-    return whole_number(name, threads, 1, 256)
+    return whole_number(name, threads, 1, MOST_THREADS)
 
 
 def runs(rows: int, threads: int) -> list[slice]:

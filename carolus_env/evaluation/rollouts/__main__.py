@@ -11,95 +11,83 @@ enough. See docs/rollouts.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from carolus_env.engine.state import States
-from carolus_env.evaluation.rollouts.candidates import candidates, choice_text
+from carolus_env.evaluation.rollouts.candidates import MOST, candidates, choice_text
 from carolus_env.evaluation.rollouts.rollout import ENDS, Options, Rollout, roll_out
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
 from carolus_env.system import cluster
-from carolus_env.system.cancellation import ended_by_sigterm
-from carolus_env.system.executors import InProcess, WorkerError
-from carolus_env.system.options import command_parser
+from carolus_env.system.cluster import WorkerOptions
+from carolus_env.system.command import DONE, command, needs, parse
+from carolus_env.system.executors import InProcess
+from carolus_env.system.failures import UserError
+from carolus_env.system.options import REQUIRED, group, option
 from carolus_env.system.terminal import aligned, counting
 
 PROGRAM: Final = "python -m carolus_env.evaluation.rollouts"
-DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
 
 
-@ended_by_sigterm()
-def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Run the command, which the user called ``program``; returns the exit status."""
-    arguments = _parser(program).parse_args(argv)
-    try:
-        game = _position(arguments.position)
-        choices = [tuple(read_moves(game[0], text)) for text in arguments.move]
-        choices = choices or candidates(game[0], arguments.most)
-        options = Options(
-            **{field.name: getattr(arguments, field.name) for field in fields(Options)}
+@dataclass(frozen=True)
+class AnalyseOptions:
+    """The options of the command."""
+
+    position: str = option(
+        REQUIRED,
+        "a line, a file, or - for standard input",
+        kind=str,
+        positional=True,
+        metavar="POSITION",
+    )
+    move: tuple[str, ...] = option(
+        (),
+        "a choice to compare, in notation; may be repeated; by default discs, crowns, or the best "
+        "turns",
+        repeated=True,
+    )
+    most: int = option(8, "turns to compare", among=(1, MOST))
+    rollout: Options = group(Options, "")
+    work: WorkerOptions = group(WorkerOptions, "")
+    seed: int = option(0, "the same seed gives the same games", among=(0, 2**64 - 1), metavar="S")
+    json: bool = option(False, "print JSON")
+
+
+@command(PROGRAM)
+def main(arguments: Sequence[str], program: str) -> int:
+    """Run the command; returns the exit code."""
+    options, given = parse(AnalyseOptions, arguments, program, __doc__)
+    needs(given, "value", options.rollout.rounds is not None, "--rounds N")
+    needs(given, "most", not options.move, "turns to choose from, and --move names them")
+    game = _position(options.position)
+    choices = [tuple(read_moves(game[0], text)) for text in options.move]
+    choices = choices or candidates(game[0], options.most)
+    specs = filter(None, (options.rollout.base, options.rollout.value))
+    with (
+        cluster.workers_of(options.work, specs) as workers,
+        counting("games", options.rollout.games * len(choices)) as progress,
+    ):
+        result = roll_out(
+            game[0],
+            choices,
+            options.rollout,
+            seed=options.seed,
+            progress=progress,
+            workers=None if isinstance(workers, InProcess) else workers,
         )
-        with (
-            cluster.workers_of(
-                arguments, filter(None, (arguments.base, arguments.value))
-            ) as workers,
-            counting("games", arguments.games * len(choices)) as progress,
-        ):
-            result = roll_out(
-                game[0],
-                choices,
-                options,
-                seed=arguments.seed,
-                progress=progress,
-                workers=None if isinstance(workers, InProcess) else workers,
-            )
-    except (ValueError, WorkerError) as error:
-        print(f"carolus_env.evaluation.rollouts: {error}", file=sys.stderr)
-        return USER_ERROR
-    except OSError as error:
-        print(f"{arguments.position}: {error.strerror or error}", file=sys.stderr)
-        return USER_ERROR
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    if arguments.json:
+    if options.json:
         print(json.dumps(as_data(result, game), indent=1))
     else:
-        _print(result, game, options)
+        _print(result, game, options.rollout)
     return DONE
-
-
-def _parser(program: str) -> argparse.ArgumentParser:
-    parser = command_parser(__doc__, program)
-    usual = Options()
-    add = parser.add_argument
-    add("position", metavar="POSITION", help="a line, a file, or - for standard input")
-    add("--base", default=usual.base, metavar="BOT", help="plays every seat (default %(default)s)")
-    add("--move", action="append", default=[], metavar="TEXT", help="a choice to compare, in "
-        "notation; may be repeated (default: discs, crowns, or the best turns)")  # fmt: skip
-    add("--most", type=int, default=8, metavar="K", help="turns to compare (default %(default)s)")
-    add("--games", type=int, default=usual.games, metavar="N", help="of each choice, at most "
-        "(default %(default)s)")  # fmt: skip
-    add("--error", type=float, metavar="E", help="play until the standard error of every choice "
-        "that is left is as small")  # fmt: skip
-    add("--rounds", type=int, metavar="N", help="stop games after N rounds and value the "
-        "positions by --value: far quicker, a little biased (default: play on)")  # fmt: skip
-    add("--value", default=usual.value, metavar="VALUE", help="value function of --rounds: "
-        "planner, value, ppo, or a model, as value:PATH (default %(default)s)")  # fmt: skip
-    add("--threads", type=int, default=1, metavar="N", help="(default %(default)s)")
-    cluster.add_options(parser)
-    add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    add("--json", action="store_true", help="print JSON")
-    return parser
 
 
 def _position(text: str) -> States:
@@ -107,11 +95,16 @@ def _position(text: str) -> States:
 
     Raises:
         ValueError: for a text that is no position.
-        OSError: for a file that cannot be read.
+        UserError: for a file that cannot be read.
     """
     if text == "-":
         return from_text(sys.stdin.read())
-    return from_text(text if "|" in text else Path(text).read_text())
+    if "|" not in text:
+        try:
+            text = Path(text).expanduser().read_text()
+        except OSError as error:
+            raise UserError(f"{text}: {error.strerror or error}") from error
+    return from_text(text)
 
 
 def as_data(rollout: Rollout, game: States) -> dict[str, Any]:

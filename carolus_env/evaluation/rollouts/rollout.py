@@ -32,7 +32,8 @@ from carolus_env.evaluation.rollouts.sampling import Played, Sampler
 from carolus_env.evaluation.rollouts.values import Value, value_function
 from carolus_env.system.arrays import F64
 from carolus_env.system.executors import Workers
-from carolus_env.system.threads import check_threads
+from carolus_env.system.options import check_fields, option
+from carolus_env.system.threads import MOST_THREADS
 
 BASE: Final = "rollout_policy"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
@@ -115,32 +116,38 @@ class Options:
         ValueError: for a value that is not allowed; the text names it.
     """
 
-    base: AgentLike = BASE
-    """Plays every seat: a spec string, or an agent."""
-    rounds: int | None = None
-    """Stop games after this many rounds and value their positions; None: play to the end."""
-    value: str | Value = "value"
-    """Value function for `rounds`: a spec of `values.value_function`, or what it made."""
-    games: int = 1000
-    """Maximum number of games from each candidate."""
-    error: float | None = None
-    """Go on until the standard error of every candidate that is left is as small; None: until one
-    is surely the best."""
-    threads: int = 1
-    """Number of threads that share the games; the results are the same."""
+    base: AgentLike = option(
+        BASE, "plays every seat: a spec, or in Python an agent", kind=object, metavar="BOT"
+    )
+    rounds: int | None = option(
+        None,
+        "stop games after so many rounds and value the positions by `value`: far quicker, a little "
+        "biased; by default games are played on to the end",
+        kind=int,
+        among=(1, None),
+    )
+    value: str | Value = option(
+        "value",
+        "value function of `rounds`: planner, value, ppo, or a model, as value:PATH",
+        kind=object,
+        metavar="VALUE",
+    )
+    games: int = option(1000, "games of each choice, at most", among=(2, MOST_GAMES))
+    error: float | None = option(
+        None,
+        "play until the standard error of every choice that is left is as small; by default until "
+        "one is surely the best",
+        kind=float,
+        above=0,
+        below=1,
+        metavar="E",
+    )
+    threads: int = option(
+        1, "threads that share the games; the results are the same", among=(1, MOST_THREADS)
+    )
 
     def __post_init__(self) -> None:
-        check_threads(self.threads)
-        for name, least in (("games", 2), ("rounds", 1)):
-            number = getattr(self, name)
-            if number is None and name == "rounds":
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise ValueError(f"{name} must be a whole number from {least} on, got {number!r}")
-        if self.games > MOST_GAMES:
-            raise ValueError(f"games must be at most {MOST_GAMES:,}, got {self.games:,}")
-        if self.error is not None and not 0 < self.error < 1:
-            raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
+        check_fields(self)
 
     def sampler(self, players: int, seed: int) -> Sampler:
         """Return the sampler that plays the games.

@@ -40,25 +40,18 @@ FIRST_WAIT: Final = 1.0
 """Seconds before another request where the endpoint failed; twice as many each time."""
 
 
-class _Text(tuple[str, ...]):
-    """The allowed values of an option that may be any text; it holds what tables call them."""
-
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, str)
-
-
 @dataclass(frozen=True)
 class LanguageOptions(BotOptions):
     """Options of `LanguageAgent`; see docs/language.md."""
 
     bot = NAME
 
-    url: str = option("", "of the endpoint, without /chat/completions", among=_Text(("a URL",)))
-    model: str = option("", "name of the model at the endpoint", among=_Text(("a name",)))
+    url: str = option("", "of the endpoint, without /chat/completions", what="a URL")
+    model: str = option("", "name of the model at the endpoint", what="a name")
     key: str = option(
         "",
         "environment variable that holds the key; empty: no key is sent",
-        among=_Text(("the name of a variable",)),
+        what="the name of a variable",
     )
     answers: str = option(
         "turn", "what one answer decides: a whole turn, or one decision", among=ANSWERS
