@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from networks import random_model
 
 from carolus_env import bots, evaluation
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, fingerprint, registry
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, blocks
 from carolus_env.evaluation import summary as summaries
@@ -22,6 +23,7 @@ from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.sequential import widening
 from carolus_env.records import read_records
 from carolus_env.replay import replay
+from carolus_env.system import sources
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ Local = type("Nowhere", (bots.RandomBot,), {})  # of a module where it is not fo
         ([Local(), "random"], {"workers": 2}, r"cannot be sent to workers .* spec strings"),
         (["random"], {}, "names 2 agents, got 1"),
         (None, {"resume": True}, "needs the file"),
-        (None, {"file": "none", "resume": True}, "none: there is no such file"),
+        (["random"] * 2, {"file": "none", "resume": True}, "none: there is no such file"),
     ],
 )
 def test_what_cannot_be_played_is_refused(tmp_path, monkeypatch, agents, options, said):
@@ -212,9 +214,71 @@ def test_the_file_of_another_tournament_or_version_is_refused(tmp_path, full_fil
     assert path.read_text() == before
 
 
+def test_another_player_under_the_same_name_is_refused_by_what_changed(tmp_path, monkeypatch):
+    bot, helper, program = (tmp_path / name for name in ("bot.py", "helper.py", "program"))
+    bot.write_text("from helper import Bot\n")
+    helper.write_text("from carolus_env.bots import RandomBot\nclass Bot(RandomBot): pass\n")
+    program.write_text("echo")
+    model = tmp_path / "model.safetensors"
+    random_model(2, width=16, hidden=4).save(model)
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    bots.register("ours", lambda argument: bots.RandomBot(), "")
+    agents = f"{bot}:Bot", f"value:{tmp_path}/model", f"ours:sh {program},x=1"
+    plan = Plan(Rules(2), agents, "field", deals=1, seed=1)
+    path = tmp_path / "games"
+    played(plan, path)
+    before = path.read_bytes()
+
+    def refused(agent: str, name: str) -> None:
+        with pytest.raises(evaluation.ResultsFileError) as error:
+            played(plan, path, resume=True)
+        text = f"of another tournament: {agent}: {name} changed since"
+        assert str(error.value) == f"{path}: {text}"
+
+    for agent, file, name in (
+        (agents[0], bot, "bot.py"),
+        (agents[0], helper, "helper.py"),
+        (agents[1], model, model.as_posix()),
+        (agents[2], program, program.as_posix()),
+    ):
+        content = file.read_bytes()
+        file.write_bytes(content + b"\n")
+        if file is model:
+            random_model(2, seed=2, width=16, hidden=4).save(model)
+        refused(agent, name)
+        file.write_bytes(content)
+        played(plan, path, resume=True)
+    (tmp_path / "part").mkdir()
+    helper.rename(tmp_path / "part" / "__init__.py")
+    bot.write_text("from part import Bot\n")
+    refused(agents[0], "bot.py, helper.py, part/__init__.py")
+    assert path.read_bytes() == before
+
+
+def test_an_edit_of_the_package_is_told_to_those_who_play_by_it(tmp_path, monkeypatch):
+    """In a clone the version stays while the code changes."""
+    path, files = tmp_path / "games", sources.of_package("carolus_env.bots.greedy")
+    plan = Plan(Rules(2), ("random", "greedy"), deals=1)
+    played(plan, path)
+    edited = tmp_path / "greedy.py"
+    edited.write_bytes(files["carolus_env.bots.greedy"].read_bytes() + b"# more")
+
+    def of_package(*modules: str) -> dict[str, Path]:
+        real = sources.of_package(*modules)
+        return {name: edited if name.endswith("greedy") else file for name, file in real.items()}
+
+    monkeypatch.setattr(fingerprint, "of_package", of_package)
+    monkeypatch.setattr(fingerprint, "_package_hash", fingerprint._package_hash.__wrapped__)
+    with pytest.raises(evaluation.ResultsFileError, match="greedy: carolus_env changed"):
+        played(plan, path, resume=True)
+
+
 @pytest.mark.parametrize(
     ("number", "edit", "said"),
     [
+        (1, lambda line: changed(line, sources=None), "sources must be a list, got None"),
+        (1, lambda line: changed(line, sources=[{}]), "sources must be one for each agent, got 1"),
+        (1, lambda line: changed(line, sources=[{"a": 1}]), r"sources\[0\].a must be a string"),
         (1, lambda line: "[]", r"the header must be an object, got \[\]"),
         (1, lambda line: changed(line, format="x"), "format must be 'carolus-tournament', got 'x'"),
         (1, lambda line: changed(line, version=2), "version must be 1, got 2"),

@@ -99,7 +99,7 @@ def make(spec: AgentLike) -> Agent:
     if isinstance(spec, Agent):
         return spec
     if is_function(spec):
-        return Checked(_FunctionAgent(spec))
+        return Checked(FunctionAgent(spec))
     instance("spec", spec, str, "a spec string, an agent or a function")
     assert isinstance(spec, str)
     name, colon, argument = spec.partition(":")
@@ -151,7 +151,7 @@ def _from_file(path: Path, name: str) -> Agent:
     if isinstance(result, Agent):
         return result
     if callable(result):
-        return _FunctionAgent(result)
+        return FunctionAgent(result)
     raise AgentError(
         str(path), f"{name!r} must be an Agent or a function, got {type(result).__name__}"
     )
@@ -188,14 +188,14 @@ def _lies_in(folder: Path, module: ModuleType) -> bool:
     return folder == (file.parent.parent if file.name == "__init__.py" else file.parent)
 
 
-class _FunctionAgent(Agent):
+class FunctionAgent(Agent):
     """A plain function ``act(states, generators)`` as an agent."""
 
     def __init__(self, function: Function) -> None:
-        self._function, self.name = function, getattr(function, "__name__", "function")
+        self.function, self.name = function, getattr(function, "__name__", "function")
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
-        return self._function(states, generators)
+        return self.function(states, generators)
 
 
 def _of_higher_layer(path: str) -> Maker:

@@ -1,6 +1,7 @@
 """The results file of a tournament: JSON Lines, append-only, so a crash loses little.
 
-The first line is the header: format, version, the `Plan`, versions of the software. Then comes one
+The first line is the header: format, version, the `Plan`, versions of the software, and hashes of
+what the agents play by. Then comes one
 line for each game, in the order of the plan, and after each block of games that were played
 together a line with the times. Lines of games depend on the plan alone: the same plan gives the
 same bytes, however often it was interrupted. `COLUMNS` has the keys, docs/formats.md describes
@@ -12,7 +13,7 @@ Results files are untrusted: parsed, checked, refused with a `ResultsFileError`,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -33,6 +34,9 @@ from carolus_env.system.untrusted import (
     shown,
     table,
 )
+
+Sources = Sequence[Mapping[str, str]]
+"""What each agent of a plan plays by, see `bots.fingerprint`."""
 
 FORMAT: Final = "carolus-tournament"
 VERSION: Final = 1
@@ -66,6 +70,7 @@ class Saved:
         results: the games so far, in the plan's order.
         wall: seconds that playing them took, as far as known.
         versions: versions of the software that wrote the file.
+        sources: what each agent plays by, see `bots.fingerprint`.
         size: bytes of the complete lines.
         cut: the last line is incomplete; it is left out.
     """
@@ -74,6 +79,7 @@ class Saved:
     results: Results
     wall: float
     versions: dict[str, str]
+    sources: list[dict[str, str]]
     size: int
     cut: bool
 
@@ -82,21 +88,24 @@ class Journal(Log):
     """A results file, open for more games."""
 
     @classmethod
-    def begin(cls, path: str | os.PathLike[str], plan: Plan) -> Self:
+    def begin(cls, path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Self:
         """Create a new file with its header.
 
         Raises:
             ResultsFileError: when the file exists.
             OSError: when it cannot be written.
         """
-        header = {"format": FORMAT, "version": VERSION, **plan.to_dict(), "versions": versions()}
+        about = {"versions": versions(), "sources": sources}
+        header = {"format": FORMAT, "version": VERSION, **plan.to_dict(), **about}
         try:
             return cls.create(path, json_line(header))
         except FileExistsError:
             raise ResultsFileError(path, None, "exists; resume it or move it") from None
 
     @classmethod
-    def resume(cls, path: str | os.PathLike[str], plan: Plan) -> tuple[Self, Saved]:
+    def resume(
+        cls, path: str | os.PathLike[str], plan: Plan, sources: Sources
+    ) -> tuple[Self, Saved]:
         """Resume a file after its last complete line.
 
         Raises:
@@ -105,7 +114,7 @@ class Journal(Log):
             OSError: when it cannot be read or written.
         """
         saved = read_games(path)
-        if unlike := _differences(saved, plan):
+        if unlike := _differences(saved, plan, sources):
             raise ResultsFileError(path, None, f"of another tournament: {'; '.join(unlike)}")
         return cls(path, saved.size), saved
 
@@ -150,14 +159,27 @@ def _entries(plan: Plan, start: int, results: Results) -> Iterator[dict[str, Any
         yield dict(zip(columns, row, strict=True))
 
 
-def _differences(saved: Saved, plan: Plan) -> list[str]:
+def _differences(saved: Saved, plan: Plan, sources: Sources) -> list[str]:
     old, new = saved.plan.to_dict(), plan.to_dict()
     keys = [key for key in {**new, **old} if key != "rules"]  # optional ones may be missing
     pairs = [(key, old.get(key), new.get(key)) for key in keys]
     pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]
     ours = versions()["carolus-env"]
     pairs.append(("carolus-env", saved.versions.get("carolus-env"), ours))
-    return [f"{key}: {a!r} in the file, {b!r} here" for key, a, b in pairs if a != b]
+    unlike = [f"{key}: {a!r} in the file, {b!r} here" for key, a, b in pairs if a != b]
+    if saved.plan.agents == plan.agents:
+        unlike += changes(plan.agents, saved.sources, sources)
+    return unlike
+
+
+def changes(agents: Sequence[str], old: Sources, new: Sources) -> list[str]:
+    """Return a text for each agent that plays by other files, which names these."""
+    result = {}
+    for agent, before, now in zip(agents, old, new, strict=True):
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if names:
+            result[agent] = f"{agent}: {', '.join(sorted(names))} changed since"
+    return list(result.values())
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -181,7 +203,7 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
     numbers: list[int] = []  # the line of each game
     blocks: list[_Block] = []
     try:
-        plan, made_with = _read_header(parse_json(lines[0]))
+        plan, made_with, sources = _read_header(parse_json(lines[0]))
         for number, line in enumerate(lines[1:], 2):
             entry = check(parse_json(line), dict, "a line")
             if "block" in entry:
@@ -199,17 +221,24 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
     for block in blocks:
         block.share_out(results)
     wall = sum(block.wall for block in blocks)
-    return Saved(plan, results, float(wall), made_with, size, cut_off)
+    return Saved(plan, results, float(wall), made_with, sources, size, cut_off)
 
 
-def _read_header(data: Any) -> tuple[Plan, dict[str, str]]:
+def _read_header(data: Any) -> tuple[Plan, dict[str, str], list[dict[str, str]]]:
     header = check(data, dict, "the header")
     expect(header, format=FORMAT, version=VERSION)
     made_with = get(header, "versions", dict)
+    sources = get(header, "sources", list)
+    for index, each in enumerate(sources):
+        for name in check(each, dict, f"sources[{index}]"):
+            get(each, name, str, f"sources[{index}]")
     try:
-        return Plan.from_dict(header), made_with
+        plan = Plan.from_dict(header)
     except ValueError as error:
         raise DataError(cut(str(error))) from None
+    if len(sources) != len(plan.agents):
+        raise DataError(f"sources must be one for each agent, got {len(sources)}")
+    return plan, made_with, sources
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from carolus_env.bots import AgentLike
+from carolus_env.bots import AgentLike, make
+from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.evaluation import stopping
 from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.blocks import blocks
 from carolus_env.evaluation.columns import Results
-from carolus_env.evaluation.games import Progress, play_games
+from carolus_env.evaluation.games import Progress, agent_error, play_games
 from carolus_env.evaluation.journal import Journal
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import Plan
@@ -138,16 +139,24 @@ class Tournament:
     ) -> Journal | None:
         if file is None:
             return None
+        sources = [self._fingerprint(spec) for spec in self._agents]
         if not resume:
-            journal = Journal.begin(file, self.plan)
+            journal = Journal.begin(file, self.plan, sources)
             for start, part in self._played():
                 journal.append_games(self.plan, start, part, 0.0)
             return journal
-        journal, saved = Journal.resume(file, self.plan)
+        journal, saved = Journal.resume(file, self.plan, sources)
         if saved.cut:
             notice(f"{os.fspath(file)}: the last line is incomplete; its game is played again")
         self._parts, self.seconds = [saved.results], saved.wall
         return journal
+
+    def _fingerprint(self, spec: AgentLike) -> dict[str, str]:
+        try:
+            return fingerprint(make(spec), self.plan.rules.players)
+        except Exception as error:  # a user's file or model can fail in any way
+            name = spec if isinstance(spec, str) else getattr(spec, "name", "agent")
+            raise agent_error(error, name, f": {error}") from error
 
     def _played(self) -> Iterator[tuple[int, Results]]:
         start = 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import re
 import shutil
 import tempfile
 import time
@@ -24,6 +23,7 @@ from typing import Any, Final
 from carolus_env.system.executors import MOST_PROCESSES, WorkerError, Workers, local
 from carolus_env.system.failures import install
 from carolus_env.system.options import check_fields, option
+from carolus_env.system.sources import named_files
 from carolus_env.system.version import __version__
 
 BACKENDS: Final = ("processes", "ray")
@@ -190,16 +190,12 @@ def files_of(spec: str) -> list[Path]:
     Raises:
         ValueError: for one outside the current folder, which no other machine would have.
     """
-    result = []
-    for word in dict.fromkeys([*re.split(r"[:,=]", spec), *re.split(r"[:,=\s]", spec)]):
-        for path in (Path(word), Path(f"{word}.safetensors")):
-            if word and not path.is_absolute() and path.is_file():
-                if ".." in path.parts:
-                    raise ValueError(
-                        f"{spec}: on a cluster, name a file below the current folder, or by an "
-                        "absolute path that all machines have"
-                    )
-                result.append(path)
+    result = [path for path in named_files(spec) if not path.is_absolute()]
+    if any(".." in path.parts for path in result):
+        raise ValueError(
+            f"{spec}: on a cluster, name a file below the current folder, or by an absolute path "
+            "that all machines have"
+        )
     return result
 
 

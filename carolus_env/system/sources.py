@@ -55,10 +55,17 @@ def of_user(module: str, file: str | Path) -> dict[str, bytes]:
             for imported in _imports(sources[key], name, path.name == "__init__.py"):
                 parts = imported.split(".")
                 for within in (".".join(parts[: k + 1]) for k in range(len(parts))):  # packages
-                    found = _beside(root, within) or _loaded(within)
+                    found = _beside(root, within) or loaded_file(within)
                     if found is not None:
                         waiting.append((within, found))
     return sources
+
+
+def named_files(spec: str) -> list[Path]:
+    """Return the files that the words of an agent's spec name: a program, a script, a model."""
+    words = dict.fromkeys([*re.split(r"[:,=]", spec), *re.split(r"[:,=\s]", spec)])
+    paths = (Path(f"{word}{suffix}") for word in words if word for suffix in ("", ".safetensors"))
+    return [path for path in paths if path.is_file()]
 
 
 def _imports(source: bytes, module: str, is_package: bool) -> Iterator[str]:
@@ -91,8 +98,8 @@ def _beside(folder: Path, module: str) -> Path | None:
     return None
 
 
-def _loaded(module: str) -> Path | None:
-    """Return the file of a loaded module that is neither installed nor the package's."""
+def loaded_file(module: str) -> Path | None:
+    """Return the file of a loaded module of the user's: not installed, nor the package's."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if not file or not file.endswith(".py"):
         return None
