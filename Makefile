@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test coverage test-all gpu oldest test-oldest lint tables docs ladder faults signatures integrations clean
+.PHONY: setup train test coverage test-all gpu oldest test-oldest lint lint-page format-page tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -77,6 +77,24 @@ lint: setup
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-cache --no-logo
+	@$(MAKE) --no-print-directory lint-page
+
+# The page's JavaScript: formatted and checked by Biome, its types by TypeScript. npx brings both.
+BIOME := npx --yes @biomejs/biome@2.6.8
+TSC := npx --yes --package typescript@7.0.2 tsc --allowJs --checkJs --noEmit --strict false \
+    --target es2022 --module es2022 --moduleResolution bundler --lib es2023,dom,dom.iterable
+SCRIPTS := carolus_env/play/static
+
+lint-page:
+	@if { $(BIOME) --version && $(TSC) --version; } >/dev/null 2>&1; then \
+	    $(BIOME) check --error-on-warnings $(SCRIPTS) && $(TSC) $(SCRIPTS)/*.js; \
+	else \
+	    echo "The page's JavaScript was not checked: npx is missing, or cannot fetch its tools"; \
+	fi
+
+# Formats it, and mends what can be mended without a decision.
+format-page:
+	$(BIOME) check --write $(SCRIPTS)
 
 ladder: setup
 	$(RUN) -m benchmarks.ladder $(ARGS)

@@ -16,7 +16,10 @@ async function ask(path, options) {
     response = await fetch(`/api/${path}`, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError(0, { error: "The server is not responding. This browser keeps your last game: restart the server and reload this page." });
+    throw new ServerError(0, {
+      error:
+        "The server is not responding. This browser keeps your last game: restart the server and reload this page.",
+    });
   }
   let answer;
   try {
@@ -68,7 +71,11 @@ export function filesCard(menu) {
     el("h2", { id: "files-title" }, "View a recorded game"),
     el("p", {}, "Open a file of game records. You can play on from any position."),
     el("label", { class: "chooser", for: "record-file" }, "Choose a file or drop it here", input),
-    el("ul", { class: "games" }, menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)))),
+    el(
+      "ul",
+      { class: "games" },
+      menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name))),
+    ),
   );
 }
 

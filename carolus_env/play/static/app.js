@@ -7,7 +7,8 @@ import { positionPage } from "./position.js";
 import { replayPage } from "./replay.js";
 import { startPage } from "./start.js";
 
-const openHelp = () => document.getElementById("help").showModal();
+const help = /** @type {HTMLDialogElement} */ (document.getElementById("help"));
+const openHelp = () => help.showModal();
 document.getElementById("help-button").addEventListener("click", openHelp);
 document.addEventListener("keydown", (event) => {
   if (event.key === "?" && !isTyping(event)) openHelp();
@@ -17,7 +18,8 @@ onDrop(openFile);
 async function start() {
   const main = document.getElementById("main");
   const [, page, key] = location.pathname.split("/");
-  if (page !== "game" && page !== "position") document.getElementById(page === "replay" ? "to-replay" : "to-start").setAttribute("aria-current", "page");
+  if (page !== "game" && page !== "position")
+    document.getElementById(page === "replay" ? "to-replay" : "to-start").setAttribute("aria-current", "page");
   try {
     const menu = await get("menu");
     setIcons(menu.icons);
@@ -28,7 +30,15 @@ async function start() {
   } catch (error) {
     document.title = "Carolus";
     main.className = "start";
-    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "This page cannot be shown"), el("p", { role: "alert" }, error.message), el("a", { class: "button primary", href: "/" }, "New game")));
+    main.replaceChildren(
+      el(
+        "section",
+        { class: "card" },
+        el("h1", {}, "This page cannot be shown"),
+        el("p", { role: "alert" }, error.message),
+        el("a", { class: "button primary", href: "/" }, "New game"),
+      ),
+    );
     if (!error.status) console.error(error);
   }
 }

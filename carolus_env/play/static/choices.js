@@ -34,7 +34,17 @@ export class Choices {
   simple(decision) {
     const inside = decision.clan ? [clanIcon(decision.clan), decision.clan] : [decision.text];
     const label = decision.clan ? `Choose ${decision.clan} for the crown` : null;
-    return el("button", { class: "choice", type: "button", "data-action": decision.action, "aria-label": label, onclick: () => this.game.play(decision.action) }, inside);
+    return el(
+      "button",
+      {
+        class: "choice",
+        type: "button",
+        "data-action": decision.action,
+        "aria-label": label,
+        onclick: () => this.game.play(decision.action),
+      },
+      inside,
+    );
   }
 
   step(step) {
@@ -45,7 +55,10 @@ export class Choices {
         type: "button",
         "data-action": step.action,
         onclick: () => this.game.play(step.action),
-        ...pointed(() => this.game.describe(step.region + 1), () => this.game.describe(null)),
+        ...pointed(
+          () => this.game.describe(step.region + 1),
+          () => this.game.describe(null),
+        ),
       },
       el("b", {}, step.text),
       el("span", {}, step.changes ? teamIcon(step.team) : "", step.result),
@@ -57,15 +70,29 @@ export class Choices {
     const clans = new Map(view.legal.map((decision) => [decision.clan, decision.held]));
     const places = view.legal.filter((decision) => decision.clan === (clan ?? view.legal[0].clan));
     return [
-      el("div", { class: "hand", role: "group", "aria-label": "Choose a paladin" }, [...clans].map(([held, number]) => this.clan(held, number, clan))),
-      el("div", { class: "where", role: "group", "aria-label": "Choose a place" }, places.map((decision) => this.place(decision, clan))),
+      el(
+        "div",
+        { class: "hand", role: "group", "aria-label": "Choose a paladin" },
+        [...clans].map(([held, number]) => this.clan(held, number, clan)),
+      ),
+      el(
+        "div",
+        { class: "where", role: "group", "aria-label": "Choose a place" },
+        places.map((decision) => this.place(decision, clan)),
+      ),
     ];
   }
 
   clan(clan, number, chosen) {
     return el(
       "button",
-      { class: "choice clan", type: "button", "data-clan": clan, "aria-pressed": String(clan === chosen), onclick: () => this.game.takeInHand(clan === chosen ? null : clan) },
+      {
+        class: "choice clan",
+        type: "button",
+        "data-clan": clan,
+        "aria-pressed": String(clan === chosen),
+        onclick: () => this.game.takeInHand(clan === chosen ? null : clan),
+      },
       clanIcon(clan),
       el("span", {}, clan),
       el("small", {}, `× ${number}`),
@@ -73,7 +100,10 @@ export class Choices {
   }
 
   place(decision, clan) {
-    const where = decision.to === 0 ? "your court" : `region ${decision.text}${decision.to === 1 ? ", where the Emperor stands" : ""}`;
+    const where =
+      decision.to === 0
+        ? "your court"
+        : `region ${decision.text}${decision.to === 1 ? ", where the Emperor stands" : ""}`;
     return el(
       "button",
       {
@@ -86,7 +116,10 @@ export class Choices {
         "aria-description": clan === null ? null : spoken(decision),
         disabled: clan === null,
         onclick: () => this.game.play(decision.action),
-        ...pointed(() => this.game.describe(decision.to), () => this.game.describe(null)),
+        ...pointed(
+          () => this.game.describe(decision.to),
+          () => this.game.describe(null),
+        ),
       },
       decision.text,
     );

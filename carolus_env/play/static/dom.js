@@ -63,12 +63,21 @@ function icon({ path, fill, line }) {
 /** A quiet button, with its key. */
 export function button(text, key, onclick) {
   const label = key ? { "aria-keyshortcuts": key } : {};
-  return el("button", { type: "button", class: "quiet", onclick, ...label }, el("span", {}, text), key ? el("kbd", { "aria-hidden": "true" }, key) : null);
+  return el(
+    "button",
+    { type: "button", class: "quiet", onclick, ...label },
+    el("span", {}, text),
+    key ? el("kbd", { "aria-hidden": "true" }, key) : null,
+  );
 }
 
 /** A select of strings; `chosen` where it is among them. */
 export function select(attributes, values, chosen) {
-  const field = el("select", attributes, values.map((value) => el("option", { value }, value)));
+  const field = el(
+    "select",
+    attributes,
+    values.map((value) => el("option", { value }, value)),
+  );
   if (values.includes(chosen)) field.value = chosen;
   return field;
 }

@@ -36,20 +36,58 @@ class GamePage {
     this.doing = el("p", { class: "doing" });
     this.undoButton = button("Undo", "U", () => this.undo());
     this.hintButton = button("Hint", "H", () => this.hint());
-    this.adviser = select({ "aria-label": "Bot that gives hints", onchange: () => setSetting("adviser", this.adviser.value) }, menu.advisers, setting("adviser"));
-    this.speed = select({ "aria-label": "Bot speed", onchange: () => setSetting("speed", this.speed.value) }, Object.keys(SPEEDS), setting("speed", "normal"));
+    this.adviser = select(
+      { "aria-label": "Bot that gives hints", onchange: () => setSetting("adviser", this.adviser.value) },
+      menu.advisers,
+      setting("adviser"),
+    );
+    this.speed = select(
+      { "aria-label": "Bot speed", onchange: () => setSetting("speed", this.speed.value) },
+      Object.keys(SPEEDS),
+      setting("speed", "normal"),
+    );
     this.pauseButton = button("Pause", "S", () => this.pause());
     this.bots = el("div", { class: "tools" }, el("label", {}, "Bots ", this.speed), this.pauseButton);
     const save = el("a", { class: "button", download: "carolus.jsonl", href: `/api/${this.path("record")}` }, "Save");
     this.reviewButton = button("Review", null, () => this.review());
     main.className = "table game";
     main.replaceChildren(
-      el("div", { class: "left" }, this.stage.element, el("div", { class: "tools below" }, this.bots, el("span", { class: "outside" }, shareButton(() => this.view), save, this.reviewButton)), this.stage.words),
+      el(
+        "div",
+        { class: "left" },
+        this.stage.element,
+        el(
+          "div",
+          { class: "tools below" },
+          this.bots,
+          el(
+            "span",
+            { class: "outside" },
+            shareButton(() => this.view),
+            save,
+            this.reviewButton,
+          ),
+        ),
+        this.stage.words,
+      ),
       el(
         "div",
         { class: "right" },
-        el("section", { class: "card turn", "aria-label": "Decision" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
-        el("section", { class: "card story", "aria-labelledby": "log-title" }, el("h2", { id: "log-title" }, "Log"), this.log.element),
+        el(
+          "section",
+          { class: "card turn", "aria-label": "Decision" },
+          this.title,
+          this.doing,
+          this.choices.element,
+          el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser),
+          this.hints.element,
+        ),
+        el(
+          "section",
+          { class: "card story", "aria-labelledby": "log-title" },
+          el("h2", { id: "log-title" }, "Log"),
+          this.log.element,
+        ),
       ),
     );
     let kind = "mouse"; // of the last press; not every browser reports it with the click
@@ -87,7 +125,8 @@ class GamePage {
       return true;
     } catch (error) {
       if (!error.answer?.stopped) notice(error.message);
-      if (error.answer?.game) this.take(error.answer.game); // it has moved on elsewhere
+      if (error.answer?.game)
+        this.take(error.answer.game); // it has moved on elsewhere
       else if (error.status === 404) await this.open().catch(() => {});
       return false;
     }
@@ -113,7 +152,12 @@ class GamePage {
     const { view } = this;
     if (view.turn !== "person" || this.hintButton.disabled) return;
     this.hintButton.disabled = true;
-    const hint = await this.hints.ask(this.adviser.value, this.path("hint"), { version: view.version }, view.team_names);
+    const hint = await this.hints.ask(
+      this.adviser.value,
+      this.path("hint"),
+      { version: view.version },
+      view.team_names,
+    );
     if (this.view !== view) return;
     this.hintButton.disabled = false;
     if (hint) this.advise(hint.choice.action);
@@ -124,7 +168,10 @@ class GamePage {
     this.choices.advised = action;
     const decision = this.view.legal.find((found) => found.action === action);
     this.takeInHand(decision.kind === "place" ? decision.clan : null);
-    const place = decision.kind === "place" ? this.stage.destination(decision.to).element : this.stage.board.querySelector(`[data-action="${action}"]`);
+    const place =
+      decision.kind === "place"
+        ? this.stage.destination(decision.to).element
+        : this.stage.board.querySelector(`[data-action="${action}"]`);
     (place ?? this.stage.destination(decision.region + 1).element).classList.add("advised");
   }
 
@@ -156,7 +203,12 @@ class GamePage {
       const goesOn = await this.send("agent", {});
       clearInterval(thinking);
       if (!goesOn && this.view.turn === "agent") this.paused = true;
-      await new Promise((resolve) => setTimeout(resolve, this.view.turn === "agent" ? Math.max(0, SPEEDS[this.speed.value] - (performance.now() - shown)) : 0));
+      await new Promise((resolve) =>
+        setTimeout(
+          resolve,
+          this.view.turn === "agent" ? Math.max(0, SPEEDS[this.speed.value] - (performance.now() - shown)) : 0,
+        ),
+      );
     }
     this.running = false;
     this.showTurn();
@@ -221,7 +273,11 @@ class GamePage {
     this.undoButton.hidden = isOver && !view.undo;
     if (isOver) {
       const again = el("button", { type: "button", class: "primary", onclick: () => this.again() }, "Play again");
-      this.choices.showEnd(again, button("Review", null, () => this.review()), el("a", { class: "button", href: "/" }, "New game"));
+      this.choices.showEnd(
+        again,
+        button("Review", null, () => this.review()),
+        el("a", { class: "button", href: "/" }, "New game"),
+      );
     } else this.choices.show(view, this.clan);
     if (view.turn !== "agent") say(`${this.title.textContent}. ${this.doing.textContent}`);
   }
@@ -240,7 +296,7 @@ class GamePage {
     this.clan = clan;
     this.keys.forgetDigits();
     notice("");
-    const focused = document.activeElement?.dataset?.clan;
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.clan;
     this.markHand();
     this.choices.show(this.view, clan);
     this.doing.textContent = instruction(this.view, clan);
@@ -308,17 +364,25 @@ class GamePage {
 function instruction(view, clan) {
   if (view.turn === "over") return "";
   if (view.turn === "agent") return `It is ${view.names[view.seat]}'s turn.`;
-  if (view.phase === "disc") return "Play a disc. Low numbers take their turns first; the number is also how many steps you may move the Emperor.";
-  if (view.phase === "crown") return `You rolled a crown: choose the clan of your new paladin${view.crowns > 1 ? ` (${view.crowns} crowns left)` : ""}.`;
-  if (view.phase === "move") return "Move the Emperor. In the region where he stops, the strongest player builds a castle or takes over those there.";
+  if (view.phase === "disc")
+    return "Play a disc. Low numbers take their turns first; the number is also how many steps you may move the Emperor.";
+  if (view.phase === "crown")
+    return `You rolled a crown: choose the clan of your new paladin${view.crowns > 1 ? ` (${view.crowns} crowns left)` : ""}.`;
+  if (view.phase === "move")
+    return "Move the Emperor. In the region where he stops, the strongest player builds a castle or takes over those there.";
   const play = view.left === 1 ? "Play your last paladin of this turn" : `Play ${view.left} paladins`;
-  return clan ? `${play}: choose your court or a region for the ${clan} one.` : `${play}: choose one from your reserve.`;
+  return clan
+    ? `${play}: choose your court or a region for the ${clan} one.`
+    : `${play}: choose one from your reserve.`;
 }
 
 /** Why a click on a piece of the board does nothing. */
 function refusal(view, piece) {
   if (view.phase === "disc") return piece.kind === "disc" ? "You cannot play that disc now." : "Play a disc first.";
   if (view.phase === "crown") return "Choose a clan from the supply for your crown.";
-  if (view.phase === "move") return piece.kind === "region" ? `The Emperor cannot reach ${piece.territories} this turn.` : "Move the Emperor now.";
+  if (view.phase === "move")
+    return piece.kind === "region"
+      ? `The Emperor cannot reach ${piece.territories} this turn.`
+      : "Move the Emperor now.";
   return "A paladin goes from your reserve to your court or to a region.";
 }

@@ -14,19 +14,45 @@ const LABELS = 12; // rounds that are numbered, at most
  * @param jump called with the position that is clicked
  */
 export function graph(values, positions, rounds, end, teams, jump) {
-  [values, positions] = [[values[0], ...values, values.at(-1)], [0, ...positions, end]]; // up to the edges
+  [values, positions] = [
+    [values[0], ...values, values.at(-1)],
+    [0, ...positions, end],
+  ]; // up to the edges
   const across = (position) => (end ? (WIDTH * position) / end : 0);
-  const root = svg("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `Expected share of the win over the game: ${teams.join(", ")}` });
+  const root = svg("svg", {
+    class: "graph",
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    preserveAspectRatio: "none",
+    role: "img",
+    "aria-label": `Expected share of the win over the game: ${teams.join(", ")}`,
+  });
   const below = values.map(() => 0);
   teams.forEach((_, team) => {
     const low = positions.map((position, i) => [across(position), HEIGHT * (1 - below[i])]);
-    values.forEach((shares, i) => (below[i] += shares[team]));
+    values.forEach((shares, i) => {
+      below[i] += shares[team];
+    });
     const high = positions.map((position, i) => [across(position), HEIGHT * (1 - below[i])]);
     const outline = [...high, ...low.reverse()].map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
     const look = teamLook(team);
-    root.append(svg("path", { d: `M${outline}Z`, fill: look.fill, stroke: look.line, "stroke-width": "1", "vector-effect": "non-scaling-stroke" }));
+    root.append(
+      svg("path", {
+        d: `M${outline}Z`,
+        fill: look.fill,
+        stroke: look.line,
+        "stroke-width": "1",
+        "vector-effect": "non-scaling-stroke",
+      }),
+    );
   });
-  for (const round of rounds) root.append(svg("path", { class: "round", d: `M${across(round).toFixed(1)} 0v${HEIGHT}`, "vector-effect": "non-scaling-stroke" }));
+  for (const round of rounds)
+    root.append(
+      svg("path", {
+        class: "round",
+        d: `M${across(round).toFixed(1)} 0v${HEIGHT}`,
+        "vector-effect": "non-scaling-stroke",
+      }),
+    );
   root.append(svg("path", { class: "even", d: `M0 ${HEIGHT / 2}h${WIDTH}`, "vector-effect": "non-scaling-stroke" }));
   const cursor = svg("path", { class: "cursor", d: `M0 0v${HEIGHT}`, "vector-effect": "non-scaling-stroke" });
   root.append(cursor);
@@ -46,7 +72,11 @@ export function graph(values, positions, rounds, end, teams, jump) {
 }
 
 function shareAxis() {
-  return el("div", { class: "share-axis", "aria-hidden": "true" }, ["100%", "50%", "0%"].map((text) => el("span", {}, text)));
+  return el(
+    "div",
+    { class: "share-axis", "aria-hidden": "true" },
+    ["100%", "50%", "0%"].map((text) => el("span", {}, text)),
+  );
 }
 
 /** The numbers of the rounds where they begin, as many as there is room for; 0 is the set-up. */
@@ -62,5 +92,9 @@ function roundAxis(rounds, across) {
 }
 
 function legend(teams) {
-  return el("p", { class: "legend" }, teams.map((name, team) => el("span", {}, teamIcon(team), name)));
+  return el(
+    "p",
+    { class: "legend" },
+    teams.map((name, team) => el("span", {}, teamIcon(team), name)),
+  );
 }

@@ -24,8 +24,17 @@ export class Keys {
     const { game } = this;
     if (isTyping(event) || !game.view) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const commands = { u: () => game.undo(), h: () => game.hint(), s: () => game.pause(), Escape: () => game.takeInHand(null) };
-    const found = this.arrow(key) || this.clan(key) || this.digit(key) || (key === "c" && game.choices.find((button) => button.dataset.to === "0"));
+    const commands = {
+      u: () => game.undo(),
+      h: () => game.hint(),
+      s: () => game.pause(),
+      Escape: () => game.takeInHand(null),
+    };
+    const found =
+      this.arrow(key) ||
+      this.clan(key) ||
+      this.digit(key) ||
+      (key === "c" && game.choices.find((button) => button.dataset.to === "0"));
     if (found || commands[key]) {
       this.wereUsed = true;
       event.preventDefault();

@@ -16,7 +16,14 @@ export class Log {
     for (const line of lines) {
       const round = roundName(line, this.lines.at(-1));
       this.list.append(
-        el("li", { "data-event": line.event, "data-round": round, title: line.text }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.words),
+        el(
+          "li",
+          { "data-event": line.event, "data-round": round, title: line.text },
+          teamIcon(game.teams[line.seat]),
+          el("b", {}, game.names[line.seat]),
+          " ",
+          line.words,
+        ),
       );
       this.lines.push(line);
     }
@@ -25,7 +32,9 @@ export class Log {
   /** Mark the events that are news, by their numbers. */
   markFresh(events) {
     const fresh = new Set(events);
-    this.lines.forEach((line, k) => this.list.children[k].classList.toggle("fresh", fresh.has(line.event)));
+    this.lines.forEach((line, k) => {
+      this.list.children[k].classList.toggle("fresh", fresh.has(line.event));
+    });
   }
 
   /** Mark the last event before a position, and scroll to it. */

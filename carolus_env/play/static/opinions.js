@@ -25,7 +25,14 @@ export class Opinions {
    * @param played the action that was taken; null: none yet
    */
   async ask(agent, path, data, teams, played = null) {
-    this.clear(el("p", { class: "thinking" }, `${agent} is thinking`, button("Stop", null, () => this.clear(el("p", {}, "The search was stopped.")))));
+    this.clear(
+      el(
+        "p",
+        { class: "thinking" },
+        `${agent} is thinking`,
+        button("Stop", null, () => this.clear(el("p", {}, "The search was stopped."))),
+      ),
+    );
     const { signal } = this.waiting;
     try {
       const found = await post(path, { ...data, agent }, signal);
@@ -79,6 +86,10 @@ function shareBar(values, teams) {
   });
   return [
     el("div", { class: "shares", role: "img", "aria-label": `Expected share of the win: ${said.join(", ")}` }, bar),
-    el("p", { class: "legend", "aria-hidden": "true" }, said.map((text, team) => el("span", {}, teamIcon(team), text))),
+    el(
+      "p",
+      { class: "legend", "aria-hidden": "true" },
+      said.map((text, team) => el("span", {}, teamIcon(team), text)),
+    ),
   ];
 }

@@ -13,7 +13,14 @@ export async function positionPage(main, menu) {
   const stage = new Stage((piece) => (piece?.kind === "region" && !view.outcome ? view.regions[piece.region] : null));
   const opinions = new Opinions({ "aria-live": "polite" });
   const agent = select({ "aria-label": "Bot to ask" }, menu.advisers);
-  const ask = el("button", { type: "button", onclick: () => opinions.ask(agent.value, "positions/hint", { text: view.line }, view.team_names) }, "Ask");
+  const ask = el(
+    "button",
+    {
+      type: "button",
+      onclick: () => opinions.ask(agent.value, "positions/hint", { text: view.line }, view.team_names),
+    },
+    "Ask",
+  );
   const title = el("h1", {});
   async function draw() {
     view = await post(`positions?${layout()}`, { text: plain(location.hash.slice(1)) });
@@ -28,7 +35,19 @@ export async function positionPage(main, menu) {
     el(
       "section",
       { class: "right", "aria-label": "The position" },
-      el("div", { class: "card" }, title, el("div", { class: "tools" }, agent, ask, shareButton(() => view)), opinions.element),
+      el(
+        "div",
+        { class: "card" },
+        title,
+        el(
+          "div",
+          { class: "tools" },
+          agent,
+          ask,
+          shareButton(() => view),
+        ),
+        opinions.element,
+      ),
       pasteCard(),
     ),
   );
@@ -38,7 +57,12 @@ export async function positionPage(main, menu) {
 
 /** A card that takes a position as text. */
 export function pasteCard() {
-  const text = el("textarea", { "aria-label": "A position as text", rows: 3, spellcheck: "false", placeholder: "2 | 7 | 1 place 1 | …" });
+  const text = el("textarea", {
+    "aria-label": "A position as text",
+    rows: 3,
+    spellcheck: "false",
+    placeholder: "2 | 7 | 1 place 1 | …",
+  });
   const problem = el("p", { class: "problem", role: "alert" });
   const show = async (event) => {
     event.preventDefault();
@@ -51,7 +75,13 @@ export function pasteCard() {
       problem.textContent = error.message;
     }
   };
-  const form = el("form", { class: "paste", onsubmit: show, "aria-label": "Paste a position" }, text, problem, el("button", { type: "submit" }, "Show it"));
+  const form = el(
+    "form",
+    { class: "paste", onsubmit: show, "aria-label": "Paste a position" },
+    text,
+    problem,
+    el("button", { type: "submit" }, "Show it"),
+  );
   return el("section", { class: "card" }, el("h2", {}, "Paste a position"), form);
 }
 
@@ -59,13 +89,30 @@ export function pasteCard() {
 export function shareButton(view) {
   return button("Share", null, () => {
     const { line, svg } = view();
-    const text = el("input", { readonly: true, value: line, "aria-label": "The position as text", onfocus: () => text.select() });
+    const text = el("input", {
+      readonly: true,
+      value: line,
+      "aria-label": "The position as text",
+      onfocus: () => text.select(),
+    });
     const dialog = el(
       "dialog",
       { class: "sharing", "aria-labelledby": "share-title", onclose: () => dialog.remove() },
-      el("form", { method: "dialog" }, el("h2", { id: "share-title" }, "Share this position"), el("button", { class: "primary" }, "Close")),
+      el(
+        "form",
+        { method: "dialog" },
+        el("h2", { id: "share-title" }, "Share this position"),
+        el("button", { class: "primary" }, "Close"),
+      ),
       text,
-      el("div", { class: "tools" }, button("Copy position", null, () => copy(line)), button("Copy link", null, () => copy(linkTo(line))), button("Save PNG", null, () => savePng(svg)), button("Save SVG", null, () => save(new Blob([svg], { type: "image/svg+xml" }), "carolus.svg"))),
+      el(
+        "div",
+        { class: "tools" },
+        button("Copy position", null, () => copy(line)),
+        button("Copy link", null, () => copy(linkTo(line))),
+        button("Save PNG", null, () => savePng(svg)),
+        button("Save SVG", null, () => save(new Blob([svg], { type: "image/svg+xml" }), "carolus.svg")),
+      ),
     );
     document.body.append(dialog);
     dialog.showModal();
@@ -77,15 +124,20 @@ function linkTo(line) {
 }
 
 async function copy(text) {
-  const isCopied = await navigator.clipboard.writeText(text).then(() => true, () => false);
+  const isCopied = await navigator.clipboard.writeText(text).then(
+    () => true,
+    () => false,
+  );
   tell(isCopied ? "Copied." : "The browser does not allow copying; select the text and copy it.");
 }
 
 async function savePng(svg) {
-  const [, across, down] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(svg);
+  const [across, down] = /viewBox="\S+ \S+ (\S+) (\S+)"/.exec(svg).slice(1).map(Number);
   const height = Math.round((WIDTH * down) / across);
   const image = new Image(WIDTH, height);
-  image.src = URL.createObjectURL(new Blob([svg.replace("<svg ", `<svg width="${WIDTH}" height="${height}" `)], { type: "image/svg+xml" }));
+  image.src = URL.createObjectURL(
+    new Blob([svg.replace("<svg ", `<svg width="${WIDTH}" height="${height}" `)], { type: "image/svg+xml" }),
+  );
   await image.decode();
   const canvas = el("canvas", { width: WIDTH, height });
   canvas.getContext("2d").drawImage(image, 0, 0, WIDTH, height);

@@ -33,24 +33,63 @@ class Viewer {
   }
 
   build(main) {
-    this.stage = new Stage((piece) => (piece?.kind === "region" && this.view && !this.view.outcome ? this.view.regions[piece.region] : null));
+    this.stage = new Stage((piece) =>
+      piece?.kind === "region" && this.view && !this.view.outcome ? this.view.regions[piece.region] : null,
+    );
     this.title = el("h1", {});
     this.result = el("p", { class: "doing" });
-    this.games = el("select", { "aria-label": "Game", onchange: () => this.openGame(Number(this.games.value)) }, this.file.games.map((game, number) => el("option", { value: number }, describe(game))));
-    const picker = el("label", { class: "picker", hidden: this.file.games.length < 2 }, `${this.file.games.length} games `, this.games);
-    this.adviser = select({ "aria-label": "Bot to ask", onchange: () => this.adviserChanged() }, this.menu.advisers, setting("adviser"));
+    this.games = el(
+      "select",
+      { "aria-label": "Game", onchange: () => this.openGame(Number(this.games.value)) },
+      this.file.games.map((game, number) => el("option", { value: number }, describe(game))),
+    );
+    const picker = el(
+      "label",
+      { class: "picker", hidden: this.file.games.length < 2 },
+      `${this.file.games.length} games `,
+      this.games,
+    );
+    this.adviser = select(
+      { "aria-label": "Bot to ask", onchange: () => this.adviserChanged() },
+      this.menu.advisers,
+      setting("adviser"),
+    );
     this.graphPlace = el("div", { class: "graph-place" });
     this.opinions = new Opinions();
     this.log = new Log({ "aria-label": "Events" });
     this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
     main.className = "table viewer";
     main.replaceChildren(
-      el("div", { class: "left" }, this.stage.element, el("section", { class: "card", "aria-label": "Position" }, this.transport(), this.graphPlace), this.stage.words),
+      el(
+        "div",
+        { class: "left" },
+        this.stage.element,
+        el("section", { class: "card", "aria-label": "Position" }, this.transport(), this.graphPlace),
+        this.stage.words,
+      ),
       el(
         "section",
         { class: "right", "aria-label": "The game" },
-        el("div", { class: "card" }, this.title, this.result, picker, el("div", { class: "tools" }, button("Play from here", null, () => this.playFromHere()), shareButton(() => this.view), this.save)),
-        el("div", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Opinion of"), this.adviser), this.opinions.element),
+        el(
+          "div",
+          { class: "card" },
+          this.title,
+          this.result,
+          picker,
+          el(
+            "div",
+            { class: "tools" },
+            button("Play from here", null, () => this.playFromHere()),
+            shareButton(() => this.view),
+            this.save,
+          ),
+        ),
+        el(
+          "div",
+          { class: "card" },
+          el("div", { class: "head" }, el("h2", {}, "Opinion of"), this.adviser),
+          this.opinions.element,
+        ),
         el("div", { class: "card" }, el("h2", {}, "Log"), this.log.element),
         problemsCard(this.file),
       ),
@@ -66,12 +105,53 @@ class Viewer {
 
   /** The slider and the buttons that go from position to position. */
   transport() {
-    this.slider = el("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "Position", oninput: () => this.go(Number(this.slider.value)) });
+    this.slider = el("input", {
+      type: "range",
+      min: 0,
+      max: 0,
+      value: 0,
+      "aria-label": "Position",
+      oninput: () => this.go(Number(this.slider.value)),
+    });
     this.count = el("output", {});
-    this.playButton = el("button", { type: "button", class: "primary", "aria-keyshortcuts": "Space", onclick: () => this.autoplay(this.timer === null) }, "Play");
-    const step = (text, label, key) => el("button", { type: "button", "aria-label": label, "aria-keyshortcuts": key, title: label, onclick: () => this.go(this.target(key)) }, text);
-    const steps = [step("|◀", "Start of the game", "Home"), step("◀◀", "Previous round", "PageUp"), step("◀", "Previous event", "ArrowLeft"), step("▶", "Next event", "ArrowRight"), step("▶▶", "Next round", "PageDown"), step("▶|", "End of the game", "End")];
-    return el("div", { class: "transport" }, this.slider, el("div", { class: "steps" }, steps), this.playButton, this.count);
+    this.playButton = el(
+      "button",
+      {
+        type: "button",
+        class: "primary",
+        "aria-keyshortcuts": "Space",
+        onclick: () => this.autoplay(this.timer === null),
+      },
+      "Play",
+    );
+    const step = (text, label, key) =>
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-label": label,
+          "aria-keyshortcuts": key,
+          title: label,
+          onclick: () => this.go(this.target(key)),
+        },
+        text,
+      );
+    const steps = [
+      step("|◀", "Start of the game", "Home"),
+      step("◀◀", "Previous round", "PageUp"),
+      step("◀", "Previous event", "ArrowLeft"),
+      step("▶", "Next event", "ArrowRight"),
+      step("▶▶", "Next round", "PageDown"),
+      step("▶|", "End of the game", "End"),
+    ];
+    return el(
+      "div",
+      { class: "transport" },
+      this.slider,
+      el("div", { class: "steps" }, steps),
+      this.playButton,
+      this.count,
+    );
   }
 
   /** The position that a key leads to; undefined: none. */
@@ -100,7 +180,9 @@ class Viewer {
   /** Let the game play by itself, or stop that. */
   autoplay(isOn) {
     clearInterval(this.timer);
-    this.timer = isOn ? setInterval(() => this.at < this.game.events ? this.go(this.at + 1, true) : this.autoplay(false), PACE) : null;
+    this.timer = isOn
+      ? setInterval(() => (this.at < this.game.events ? this.go(this.at + 1, true) : this.autoplay(false)), PACE)
+      : null;
     this.playButton.textContent = isOn ? "Pause" : "Play";
     if (isOn && this.at >= this.game.events) this.go(0, true);
     if (!isOn) this.showOpinion();
@@ -132,7 +214,10 @@ class Viewer {
     const { game } = this;
     this.title.textContent = game.names.join(" · ");
     document.title = `${this.title.textContent} · Carolus`;
-    this.result.textContent = game.outcome === null ? "unfinished" : `${game.rules.players} players, ${this.file.games[number].rounds} rounds. ${game.outcome}`;
+    this.result.textContent =
+      game.outcome === null
+        ? "unfinished"
+        : `${game.rules.players} players, ${this.file.games[number].rounds} rounds. ${game.outcome}`;
     this.slider.max = game.events;
     this.save.href = `/api/files/${this.key}/${number}/record`;
     this.log.fill(game.log, game);
@@ -155,11 +240,19 @@ class Viewer {
     if (!this.game) return;
     const isFree = this.game.agents.every((agent) => agent !== null); // then whoever looks on sits down
     const mine = this.view?.seat ?? 0;
-    const seats = this.game.agents.map((agent, seat) => (isFree && seat === mine ? { agent: null, name: null } : { agent, name: agent === null ? this.game.names[seat] : null }));
+    const seats = this.game.agents.map((agent, seat) =>
+      isFree && seat === mine
+        ? { agent: null, name: null }
+        : { agent, name: agent === null ? this.game.names[seat] : null },
+    );
     const dialog = el(
       "dialog",
       { class: "play-on", "aria-labelledby": "new-title", onclose: () => dialog.remove() },
-      newGameForm(this.menu, { rules: this.game.rules, seats, replay: { key: this.key, game: this.number, position: this.at } }),
+      newGameForm(this.menu, {
+        rules: this.game.rules,
+        seats,
+        replay: { key: this.key, game: this.number, position: this.at },
+      }),
       button("Cancel", null, () => dialog.close()),
     );
     document.body.append(dialog);
@@ -212,15 +305,24 @@ class Viewer {
   showOpinion() {
     const { at, game } = this;
     if (this.timer !== null) this.opinions.clear(el("p", {}, "Pause to ask a bot."));
-    else if (!game.decisions.includes(at)) this.opinions.clear(el("p", {}, at === game.events ? "This is the end of the record." : "Dice are rolled next."));
-    else this.opinions.ask(this.adviser.value, `files/${this.key}/${this.number}/${at}/hint`, {}, game.team_names, game.played[at]);
+    else if (!game.decisions.includes(at))
+      this.opinions.clear(el("p", {}, at === game.events ? "This is the end of the record." : "Dice are rolled next."));
+    else
+      this.opinions.ask(
+        this.adviser.value,
+        `files/${this.key}/${this.number}/${at}/hint`,
+        {},
+        game.team_names,
+        game.played[at],
+      );
   }
 
   /** Each team's expected share of the win over the game, by the bot that is chosen. */
   async drawGraph() {
     const { game, number } = this;
     this.valuing?.abort();
-    const { signal } = (this.valuing = new AbortController());
+    this.valuing = new AbortController();
+    const { signal } = this.valuing;
     this.mark = null;
     const agent = this.adviser.value;
     if (!game?.decisions.length) {
@@ -248,5 +350,10 @@ function describe(game) {
 
 function problemsCard(file) {
   const problems = file.problems.map((text) => el("li", {}, text));
-  return el("details", { class: "card", hidden: problems.length === 0 }, el("summary", {}, `Problems in the file (${file.all_problems})`), el("ul", {}, problems));
+  return el(
+    "details",
+    { class: "card", hidden: problems.length === 0 },
+    el("summary", {}, `Problems in the file (${file.all_problems})`),
+    el("ul", {}, problems),
+  );
 }

@@ -56,14 +56,18 @@ export class Stage {
     if (!about) return;
     element.classList.add("aimed");
     const strengths = (about.strengths ?? []).map((number, team) => el("span", {}, teamIcon(team), String(number)));
-    this.tip.replaceChildren(el("p", {}, about.territories && el("b", {}, about.territories), strengths), el("p", {}, about.result));
+    this.tip.replaceChildren(
+      el("p", {}, about.territories && el("b", {}, about.territories), strengths),
+      el("p", {}, about.result),
+    );
     const outline = element.matches(".region, .court") ? element.querySelector("path, rect") : element;
     const [whole, part] = [this.element, outline].map((one) => one.getBoundingClientRect());
     const half = this.tip.offsetWidth / 2;
     const middle = (part.left + part.right) / 2 - whole.left;
     const isAbove = (part.top + part.bottom) / 2 > (whole.top + whole.bottom) / 2;
     this.tip.style.left = `${Math.max(half, Math.min(middle, whole.width - half))}px`;
-    this.tip.style.top = `${isAbove ? part.top - whole.top - this.tip.offsetHeight - 6 : part.bottom - whole.top + 6}px`;
+    const top = isAbove ? part.top - this.tip.offsetHeight - 6 : part.bottom + 6;
+    this.tip.style.top = `${top - whole.top}px`;
   }
 }
 
@@ -81,15 +85,16 @@ export function spoken(about) {
 
 /** The server's SVG as an element. Its style sheet is adopted, as the page's policy forbids inline styles. */
 function drawing(text) {
-  const bare = text.replace(/<style>([^]*?)<\/style>/g, (_, css) => {
+  const bare = text.replace(/<style>([\s\S]*?)<\/style>/g, (_, css) => {
     adopt(css);
     return "";
   });
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
   root.setAttribute("aria-label", root.querySelector("title").textContent);
+  // The page shows its own tips.
   for (const title of root.querySelectorAll("title")) {
-    if (title.parentNode !== root) title.parentNode.dataset.tip = title.textContent; // the page shows its own tips
+    if (title.parentElement !== root) title.parentElement.setAttribute("data-tip", title.textContent);
     title.remove();
   }
   return document.adoptNode(root);
@@ -108,7 +113,9 @@ export function pieceAt(target) {
   const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .step, .carolus .court");
   if (!found) return null;
   const kind = found.classList.contains("token")
-    ? found.closest(".reserve") ? "reserve" : "supply"
+    ? found.closest(".reserve")
+      ? "reserve"
+      : "supply"
     : [...found.classList].find((name) => ["disc", "region", "step", "court"].includes(name));
   const number = (text) => (text === undefined ? null : Number(text));
   return {

@@ -11,13 +11,28 @@ export function startPage(main, menu) {
   document.title = "Carolus";
   main.className = "start";
   const last = setting("game");
-  const more = el("details", { class: "more" }, el("summary", {}, el("b", {}, "More"), " players, other bots, partners, rules"), newGameForm(menu));
+  const more = el(
+    "details",
+    { class: "more" },
+    el("summary", {}, el("b", {}, "More"), " players, other bots, partners, rules"),
+    newGameForm(menu),
+  );
   main.replaceChildren(
     el("div", {}, levelsCard(menu), more),
     el(
       "div",
       {},
-      last?.key && el("section", { class: "card", "aria-labelledby": "last-title" }, el("h2", { id: "last-title" }, "Continue your last game"), el("ul", { class: "games" }, el("li", {}, el("a", { href: `/game/${encodeURIComponent(last.key)}` }, [last.names].flat().join(", "))))),
+      last?.key &&
+        el(
+          "section",
+          { class: "card", "aria-labelledby": "last-title" },
+          el("h2", { id: "last-title" }, "Continue your last game"),
+          el(
+            "ul",
+            { class: "games" },
+            el("li", {}, el("a", { href: `/game/${encodeURIComponent(last.key)}` }, [last.names].flat().join(", "))),
+          ),
+        ),
       filesCard(menu),
       pasteCard(),
     ),
@@ -41,11 +56,31 @@ function levelsCard(menu) {
   const problem = el("p", { class: "problem", role: "alert" });
   const buttons = menu.levels.map((level) => {
     const title = level.name[0].toUpperCase() + level.name.slice(1);
-    const asked = () => ({ rules: { ...menu.rules, players: 2 }, agents: [null, level.agent], names: [setting("start")?.seats?.[0]?.name ?? null, `${title} bot`], seed: null });
-    const start = () => startGame(asked(), problem, (isSent) => buttons.forEach((one) => (one.disabled = isSent)));
-    return el("button", { type: "button", class: `level ${level.name}`, onclick: start }, el("b", {}, title), el("span", {}, level.about), el("small", {}, level.agent));
+    const asked = () => ({
+      rules: { ...menu.rules, players: 2 },
+      agents: [null, level.agent],
+      names: [setting("start")?.seats?.[0]?.name ?? null, `${title} bot`],
+      seed: null,
+    });
+    const start = () =>
+      startGame(asked(), problem, (isSent) => {
+        for (const one of buttons) one.disabled = isSent;
+      });
+    return el(
+      "button",
+      { type: "button", class: `level ${level.name}`, onclick: start },
+      el("b", {}, title),
+      el("span", {}, level.about),
+      el("small", {}, level.agent),
+    );
   });
-  return el("section", { class: "card first", "aria-labelledby": "first-title" }, el("h1", { id: "first-title" }, "Play against a bot"), el("div", { class: "levels" }, buttons), problem);
+  return el(
+    "section",
+    { class: "card first", "aria-labelledby": "first-title" },
+    el("h1", { id: "first-title" }, "Play against a bot"),
+    el("div", { class: "levels" }, buttons),
+    problem,
+  );
 }
 
 /** The form; `position`: the rules, seats and place in a file of a recorded game; null: a new game. */
@@ -54,9 +89,13 @@ export function newGameForm(menu, position = null) {
   const kept = setting("start", {});
   const known = { ...menu.rules, ...(position ?? kept).rules };
   const seats = [0, 1, 2, 3].map((seat) => seatFields(menu, seat, (position ?? kept).seats?.[seat]));
-  const players = [2, 3, 4].map((value) => el("input", { type: "radio", name: "players", value, id: `players-${value}`, disabled: isFixed }));
-  players.forEach((input) => (input.checked = Number(input.value) === known.players));
-  const rules = menu.options.filter((option) => option.name !== "players").map((option) => ruleField(option, known[option.name], isFixed));
+  const players = [2, 3, 4].map((value) =>
+    el("input", { type: "radio", name: "players", value, id: `players-${value}`, disabled: isFixed }),
+  );
+  for (const input of players) input.checked = Number(input.value) === known.players;
+  const rules = menu.options
+    .filter((option) => option.name !== "players")
+    .map((option) => ruleField(option, known[option.name], isFixed));
   const partners = rules.find((rule) => rule.name === "partners").field;
   const seed = el("input", { type: "number", name: "seed", min: 0, max: menu.max_seed, value: "" });
   const legend = el("legend", {});
@@ -105,8 +144,18 @@ export function newGameForm(menu, position = null) {
     "form",
     { class: "card", onsubmit: start, onchange: show, "aria-labelledby": "new-title" },
     el(isFixed ? "h1" : "h2", { id: "new-title" }, isFixed ? "Play from here" : "New game"),
-    el("fieldset", { class: "segments" }, el("legend", {}, "Players"), players.map((input) => el("span", {}, input, el("label", { for: input.id }, input.value)))),
-    el("fieldset", { class: "seats" }, legend, seats.map((fields) => fields.row)),
+    el(
+      "fieldset",
+      { class: "segments" },
+      el("legend", {}, "Players"),
+      players.map((input) => el("span", {}, input, el("label", { for: input.id }, input.value))),
+    ),
+    el(
+      "fieldset",
+      { class: "seats" },
+      legend,
+      seats.map((fields) => fields.row),
+    ),
     options,
     problem,
     send,
@@ -119,7 +168,9 @@ export function newGameForm(menu, position = null) {
 /** The field of an option of the rules, as the server describes it. */
 function ruleField({ name, about, among, or_none: orNone, default: usual }, known, disabled) {
   const isWord = typeof usual === "string";
-  const field = isWord ? select({ name, disabled }, among, known) : el("input", { type: "number", name, min: among[0], max: among[1], value: known ?? "", disabled });
+  const field = isWord
+    ? select({ name, disabled }, among, known)
+    : el("input", { type: "number", name, min: among[0], max: among[1], value: known ?? "", disabled });
   const title = name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
   const empty = orNone ? null : usual;
   return {
@@ -141,8 +192,21 @@ function seatFields(menu, seat, given) {
     el("option", { value: OTHER }, "another bot…"),
   );
   kind.value = before.agent === null ? PERSON : isOther ? OTHER : before.agent;
-  const name = el("input", { "aria-label": `Name in seat ${seat + 1}`, maxlength: 40, placeholder: `Player ${seat + 1}`, value: before.name ?? "", autocomplete: "off" });
-  const spec = el("input", { "aria-label": `Bot in seat ${seat + 1}`, maxlength: 200, placeholder: "mcts:sims=400", value: isOther ? before.agent : "", autocomplete: "off", spellcheck: "false" });
+  const name = el("input", {
+    "aria-label": `Name in seat ${seat + 1}`,
+    maxlength: 40,
+    placeholder: `Player ${seat + 1}`,
+    value: before.name ?? "",
+    autocomplete: "off",
+  });
+  const spec = el("input", {
+    "aria-label": `Bot in seat ${seat + 1}`,
+    maxlength: 200,
+    placeholder: "mcts:sims=400",
+    value: isOther ? before.agent : "",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   const team = el("span", { class: "team" });
   const show = () => {
     name.hidden = kind.value !== PERSON;
