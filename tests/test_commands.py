@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import carolus_env
+import carolus_env as ce
 from carolus_env import bots
 from carolus_env.commands import choice, dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
@@ -60,7 +60,7 @@ def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_t
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     for words, code, said in (
         ([], 0, "usage: carolus COMMAND"),
-        (["--version"], 0, f"carolus-env {carolus_env.__version__}\n"),
+        (["--version"], 0, f"carolus-env {ce.__version__}\n"),
         (
             ["evalute"],
             2,
@@ -134,6 +134,43 @@ def test_a_bot_finds_the_modules_beside_it_wherever_the_command_runs(tmp_path, w
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [*way, "evaluate", spec, "random", "--games", "2"]
     subprocess.run(command, cwd=tmp_path, check=True, env=os.environ | {"PATH": path})
+
+
+def test_a_bot_finds_the_modules_beside_it_whenever_it_imports_them(tmp_path):
+    """In `act`, too, once; and so do these modules, and the parts of packages among them."""
+    specs = []
+    for version in ("old", "new"):
+        source = "class Bot(RandomBot):\n    def act(self, states, generators):\n"
+        source += "        import helper, json, parts.more\n        from parts import more\n"
+        source += "        self.says = helper.deeper() + more.text() + str(helper.count())\n"
+        specs.append(
+            bot_file(
+                tmp_path / version, source + "        return super().act(states, generators)\n"
+            )
+        )
+        helper = "counted = []\n"
+        helper += "def deeper():\n    import deep\n    return deep.says\n"
+        helper += "def count():\n    counted.append(1)\n    return len(counted)\n"
+        (tmp_path / version / "helper.py").write_text(helper)
+        (tmp_path / version / "deep.py").write_text(f"says = {version!r}\n")
+        (tmp_path / version / "json.py").write_text(
+            "raise ImportError('that of Python is loaded')\n"
+        )
+        (tmp_path / version / "math.py").write_text("raise ImportError('built-in ones go first')\n")
+        (tmp_path / version / "parts").mkdir()
+        (tmp_path / version / "parts" / "__init__.py").touch()
+        more = "def text():\n    from . import other\n    import math, numpy\n"
+        more += f"    return other.plus + {version!r}\n"
+        (tmp_path / version / "parts" / "more.py").write_text(more)
+        (tmp_path / version / "parts" / "other.py").write_text("plus = '+'\n")
+    states, streams = ce.new_games(ce.Rules(), 1, seed=1), ce.new_streams(1, 1)
+    agents, finders = [bots.make(spec) for spec in specs], list(sys.meta_path)
+    for turn in (1, 2):
+        for agent in agents:
+            agent.act(states, streams)
+        assert [agent.agent.says for agent in agents] == [f"old+old{turn}", f"new+new{turn}"]
+    assert sys.meta_path == finders
+    assert not {"helper", "deep", "parts", "parts.more", "parts.other"} & sys.modules.keys()
 
 
 def test_two_versions_of_a_bot_have_helpers_of_their_own_and_read_no_arguments(

@@ -7,6 +7,7 @@ agent in your own Python file needs no registration.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import hashlib
 import importlib
@@ -14,6 +15,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -134,8 +136,10 @@ def _from_file(path: Path, name: str) -> Agent:
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[module_name] = module
+    beside = _Beside(path)
+    vars(module)["__builtins__"] = beside.builtins
     failing = "the file"
-    with _as_script(path):
+    with _arguments_of(path), beside.importing():
         try:
             module_spec.loader.exec_module(module)
             result = getattr(module, name, None)
@@ -157,26 +161,86 @@ def _from_file(path: Path, name: str) -> Agent:
     )
 
 
-@contextlib.contextmanager
-def _as_script(path: Path) -> Iterator[None]:
-    """Let a file find the modules beside it, and no arguments, as ``python my_bot.py`` would.
+class _Beside:
+    """The modules beside a file: it finds them, whenever it imports them, and has them alone.
 
-    These modules belong to the file: one of the same name beside another file is loaded for that.
+    One of the same name beside another file is loaded for that. So they are in `sys.modules` only
+    while they are imported.
+
+    Args:
+        path: the file.
     """
-    folder, before, arguments = path.resolve().parent, set(sys.modules), sys.argv
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path.resolve().parent
+        self._modules: dict[str, ModuleType] = {}
+        self.builtins = {**vars(builtins), "__import__": self._import}
+        """What import statements in the file, and in these modules, are carried out by."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Find a module beside the file, as an entry of `sys.meta_path` does."""
+        if path is None:
+            path = [str(self._folder)]
+        elif not _lies_in(self._folder, sys.modules[name.partition(".")[0]]):
+            return None  # a part of another package
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _WithBuiltins(spec.loader, self.builtins)
+        return spec
+
+    @contextlib.contextmanager
+    def importing(self) -> Iterator[None]:
+        """Let imports find these modules."""
+        with _loading:
+            if self in sys.meta_path:  # the module that is imported imports another one
+                yield
+                return
+            before = set(sys.modules)
+            hidden = {name: sys.modules[name] for name in self._modules if name in before}
+            sys.modules.update(self._modules)
+            sys.meta_path.insert(sys.meta_path.index(PathFinder), self)  # built-in ones go first
+            try:
+                yield
+            finally:
+                sys.meta_path.remove(self)
+                new = set(sys.modules) - before
+                own = {name for name in new if _lies_in(self._folder, sys.modules[name])}
+                own |= self._modules.keys()
+                for name in new | own:
+                    if name.partition(".")[0] in own and name in sys.modules:
+                        self._modules[name] = sys.modules.pop(name)
+                sys.modules.update(hidden)
+
+    def _import(self, name: str, *arguments: Any, **more: Any) -> Any:
+        """Do what ``import`` does; the arguments are those of `__import__`."""
+        first = name.partition(".")[0]
+        if first in sys.modules and first not in self._modules:  # with no lock
+            return __import__(name, *arguments, **more)
+        with self.importing():
+            return __import__(name, *arguments, **more)
+
+
+class _WithBuiltins(SourceFileLoader):
+    """Loads a module whose import statements are carried out by a function of their own."""
+
+    def __init__(self, loader: SourceFileLoader, names: dict[str, Any]) -> None:
+        super().__init__(loader.name, loader.path)
+        self._names = names
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__builtins__"] = self._names
+        super().exec_module(module)
+
+
+@contextlib.contextmanager
+def _arguments_of(path: Path) -> Iterator[None]:
+    """Give a file no arguments, as ``python my_bot.py`` would."""
     with _loading:
-        sys.path.insert(0, str(folder))
-        sys.argv = [str(path)]
+        arguments, sys.argv = sys.argv, [str(path)]
         try:
             yield
         finally:
             sys.argv = arguments
-            sys.path.remove(str(folder))
-            new = set(sys.modules) - before
-            local = {name for name in new if _lies_in(folder, sys.modules[name])}
-            for name in new:
-                if name.partition(".")[0] in local:
-                    del sys.modules[name]
 
 
 _loading = threading.RLock()

@@ -28,7 +28,7 @@ from carolus_env.engine.stepping import (
     Outcomes,
     ResetSource,
     note_outcome,
-    play_at_random,
+    play_random_decision,
     start_anew,
 )
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int
@@ -65,7 +65,7 @@ class Views(NamedTuple):
     Rows of ``raw`` are whole words, so it has some for the games that the last block lacks.
     """
 
-    numbers: I64  # (n,) the games' legal sets
+    legal_rows: I64  # (n,) the games' legal sets
     table: I8  # `LEGAL_SETS`: in constant memory, threads would read one after another
     masks: I8  # (n, 95)
     raw: U64  # uint8 observations as words
@@ -120,9 +120,9 @@ def _reset_source(blank: U8, territories: I64) -> ResetSource:
 
 
 @cuda.jit(device=True)
-def _allows(table: I8, number: Int, action: Int) -> bool:
-    """Return whether legal set ``number`` holds ``action``, any integer."""
-    return 0 <= action < ACTIONS and table[number, action] == 1
+def _allows(table: I8, legal_row: Int, action: Int) -> bool:
+    """Return whether a legal set holds ``action``, any integer."""
+    return 0 <= action < ACTIONS and table[legal_row, action] == 1
 
 
 @cuda.jit(device=True)
@@ -167,19 +167,19 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
     def write_views(views: Views) -> None:
         """Write the views of the block's games; the threads of a warp write each row together."""
         g, thread, lane = cuda.grid(1), cuda.threadIdx.x, cuda.threadIdx.x % WARP
-        games, n = cuda.shared.array(0, _RECORD), views.numbers.shape[0]
+        games, n = cuda.shared.array(0, _RECORD), views.legal_rows.shape[0]
         seen = cuda.shared.array(0, numba.uint8)
         if g < n:
             s = games[thread]
-            views.numbers[g] = legal.legal_set(s)
+            views.legal_rows[g] = legal.legal_set(s)
             if raw or scaled:
                 start = seen_start + thread * length
                 observation.write_blocks(s, s["player"], at, seen[start : start + length])
         cuda.syncthreads()
         for row in range(g - lane, min(g - lane + WARP, n)):
-            number = views.numbers[row]
+            legal_row = views.legal_rows[row]
             for action in range(lane, ACTIONS, WARP):
-                views.masks[row, action] = views.table[number, action]
+                views.masks[row, action] = views.table[legal_row, action]
         if raw:
             words = cuda.shared.array(0, numba.uint64)
             for i in range(thread, seen_words, threads):
@@ -216,7 +216,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         _load(records)
         if g < actions.shape[0]:
             s = games[thread]
-            if _allows(views.table, views.numbers[g], actions[g]):
+            if _allows(views.table, views.legal_rows[g], actions[g]):
                 turns.play(s, actions[g])
                 turns.roll_on(s)
             else:
@@ -250,7 +250,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
             write_views(views)
             if g < generators.shape[0]:
                 s = games[thread]
-                play_at_random(s, views.numbers[g], generators, g)
+                play_random_decision(s, views.legal_rows[g], generators, g)
                 if s["phase"] == OVER:
                     turns.add_returns(s, own, 0)
                     own[0, players] += 1.0
@@ -286,30 +286,30 @@ def set_up(records: U64, generators: U64, blank: U8, outcomes: Outcomes) -> None
 
 
 @cuda.jit
-def find_illegal(actions: I64, numbers: I64, table: I8, wrong: I64) -> None:
+def find_illegal(actions: I64, legal_rows: I64, table: I8, wrong: I64) -> None:
     """Write the first game that does not allow its action to ``wrong[0]``, if there is one."""
     g = cuda.grid(1)
-    if g < actions.shape[0] and not _allows(table, numbers[g], actions[g]):
+    if g < actions.shape[0] and not _allows(table, legal_rows[g], actions[g]):
         cuda.atomic.min(wrong, 0, g)
 
 
 @cuda.jit
-def sample(numbers: I64, generators: U64, actions: I64) -> None:
+def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
     """Draw a legal action for each game, all equally likely."""
     g = cuda.grid(1)
-    if g < numbers.shape[0]:
+    if g < legal_rows.shape[0]:
         generators[g] = generator.step(generators[g])
-        actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
+        actions[g] = legal.random_action(legal_rows[g], generator.mix(generators[g]))
 
 
 @cuda.jit
-def sample_weighted(numbers: I64, generators: U64, weights: Any, actions: I64) -> None:
+def sample_weighted(legal_rows: I64, generators: U64, weights: Any, actions: I64) -> None:
     """Draw a legal action for each game in proportion to its weight."""
     g = cuda.grid(1)
-    if g < numbers.shape[0]:
+    if g < legal_rows.shape[0]:
         generators[g] = generator.step(generators[g])
         chance = generator.fraction(generator.mix(generators[g]))
-        actions[g] = legal.weighted_action(numbers[g], weights, g, chance)
+        actions[g] = legal.weighted_action(legal_rows[g], weights, g, chance)
 
 
 @cuda.jit

@@ -225,8 +225,8 @@ def _random_actions(states: Records, rows: I64, generators: U64, actions: I64) -
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         generators[g] = generator.step(generators[g])
-        number = legal.legal_set(states[g])
-        actions[i] = legal.random_action(number, generator.mix(generators[g]))
+        legal_row = legal.legal_set(states[g])
+        actions[i] = legal.random_action(legal_row, generator.mix(generators[g]))
 
 
 def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -48,17 +48,17 @@ class Outcomes(NamedTuple):
 
 @kernel
 def write_views(s: np.void, g: Int, views: Views) -> Int:
-    """Write the row of game ``g`` in every view; returns the number of its legal set."""
-    number = legal.legal_set(s)
-    _write_mask(number, g, views.masks)
+    """Write the row of game ``g`` in every view; returns the row of its legal set."""
+    legal_row = legal.legal_set(s)
+    _write_mask(legal_row, g, views.masks)
     _observe(s, g, views.raw, views.scales, views.scaled)
-    return number
+    return legal_row
 
 
 @kernel
-def _write_mask(number: Int, g: Int, masks: I8 | None) -> None:
+def _write_mask(legal_row: Int, g: Int, masks: I8 | None) -> None:
     if masks is not None:
-        legal.write_mask(number, masks, g)
+        legal.write_mask(legal_row, masks, g)
 
 
 @kernel
@@ -94,16 +94,16 @@ def note_outcome(states: Records, g: Int, fresh: ResetSource, outcomes: Outcomes
 
 
 @kernel
-def play_at_random(s: np.void, number: Int, generators: U64, g: Int) -> None:
-    """Draw a legal action of legal set ``number``, drawn from stream ``g``, and the dice."""
+def play_random_decision(s: np.void, legal_row: Int, generators: U64, g: Int) -> None:
+    """Play a random member of a legal set, drawn from stream ``g``, and roll the dice."""
     generators[g] = generator.step(generators[g])
-    turns.play(s, legal.random_action(number, generator.mix(generators[g])))
+    turns.play(s, legal.random_action(legal_row, generator.mix(generators[g])))
     turns.roll_on(s)
 
 
 # ------------------------------------------------------------------------------------ one game
 
-# What `play_one` returns: `ILLEGAL`, or phase, player and number of the legal set in one number.
+# What `play_one` returns: `ILLEGAL`, or phase, player and row of the legal set in one number.
 ILLEGAL: Final = -1
 PLAYER_SHIFT: Final = 3
 SET_SHIFT: Final = 6
@@ -122,8 +122,8 @@ def play_one(
             return ILLEGAL
         turns.play(s, action)
     turns.roll_on(s)
-    number = write_views(s, 0, Views(None, raw, scales, scaled))
-    return int64(s["phase"]) | int64(s["player"]) << PLAYER_SHIFT | number << SET_SHIFT
+    legal_row = write_views(s, 0, Views(None, raw, scales, scaled))
+    return int64(s["phase"]) | int64(s["player"]) << PLAYER_SHIFT | legal_row << SET_SHIFT
 
 
 # ------------------------------------------------------------------------------------ batches
@@ -132,16 +132,16 @@ def play_one(
 @entry
 def refresh_views(
     states: Records,
-    numbers: I64,
+    legal_rows: I64,
     masks: Any,
     raw: Any,
     scales: Any,
     scaled: Any,
 ) -> None:
-    """Write all views, and ``numbers`` of the legal sets."""
+    """Write all views, and the rows of the legal sets."""
     views = Views(masks, raw, scales, scaled)
     for g in range(states.shape[0]):
-        numbers[g] = write_views(states[g], g, views)
+        legal_rows[g] = write_views(states[g], g, views)
 
 
 @entry
@@ -157,7 +157,7 @@ def first_illegal(states: Records, actions: I64) -> Int:
 def play_batch(
     states: Records, actions: I64, blank: Records, territories: I64,
     rewards: Any, terminated: Any, truncated: Any,
-    numbers: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
+    legal_rows: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
 ) -> None:  # fmt: skip
     """Play a legal action in every game, with dice, outcomes, new games and views."""
     fresh, outcomes = ResetSource(blank, territories), Outcomes(rewards, terminated, truncated)
@@ -167,30 +167,30 @@ def play_batch(
         turns.play(s, actions[g])
         turns.roll_on(s)
         note_outcome(states, g, fresh, outcomes)
-        numbers[g] = write_views(s, g, views)
+        legal_rows[g] = write_views(s, g, views)
 
 
 @entry
-def sample(numbers: I64, generators: U64, actions: I64) -> None:
+def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
     """Draw a legal action for each game, all equally likely."""
-    for g in range(numbers.shape[0]):
+    for g in range(legal_rows.shape[0]):
         generators[g] = generator.step(generators[g])
-        actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
+        actions[g] = legal.random_action(legal_rows[g], generator.mix(generators[g]))
 
 
 @entry
-def sample_weighted(numbers: I64, generators: U64, weights: F32, actions: I64) -> None:
+def sample_weighted(legal_rows: I64, generators: U64, weights: F32, actions: I64) -> None:
     """Draw a legal action for each game in proportion to its weight."""
-    for g in range(numbers.shape[0]):
+    for g in range(legal_rows.shape[0]):
         generators[g] = generator.step(generators[g])
         chance = generator.fraction(generator.mix(generators[g]))
-        actions[g] = legal.weighted_action(numbers[g], weights, g, chance)
+        actions[g] = legal.weighted_action(legal_rows[g], weights, g, chance)
 
 
 @entry
 def rollout(
     states: Records, generators: U64, decisions: Int, blank: Records, territories: I64, totals: F64,
-    numbers: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
+    legal_rows: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
 ) -> Int:  # fmt: skip
     """Play random decisions in every game, all views written at each; returns games that ended."""
     fresh, views = ResetSource(blank, territories), Views(masks, raw, scales, scaled)
@@ -198,13 +198,13 @@ def rollout(
     for _ in range(decisions):
         for g in range(states.shape[0]):
             s = states[g]
-            play_at_random(s, write_views(s, g, views), generators, g)
+            play_random_decision(s, write_views(s, g, views), generators, g)
             if s["phase"] == OVER:
                 ended += 1
                 turns.add_returns(s, totals, 0)
                 start_anew(states, g, fresh)
     for g in range(states.shape[0]):
-        numbers[g] = write_views(states[g], g, views)
+        legal_rows[g] = write_views(states[g], g, views)
     return ended
 
 
@@ -218,5 +218,5 @@ class Buffers(NamedTuple):
     fresh: ResetSource
     outcomes: Outcomes
     totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
-    numbers: npt.NDArray[np.int64]  # the games' legal sets
+    legal_rows: npt.NDArray[np.int64]  # the games' legal sets
     views: Views

@@ -246,7 +246,7 @@ class CpuGames:
                 self._scales = observing.scales(rules.players)
                 self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
-        self._numbers = np.zeros(n, np.int64)  # the games' legal sets
+        self._legal_rows = np.zeros(n, np.int64)  # the games' legal sets
         self.generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
         self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)
@@ -268,7 +268,7 @@ class CpuGames:
                 stepping.ResetSource(self._blank, self._territories[worker]),
                 stepping.Outcomes(self.rewards[rows], self.terminated[rows], self.truncated[rows]),
                 self._totals[worker],
-                self._numbers[rows],
+                self._legal_rows[rows],
                 self._views(rows, worker),
             )
             for worker, rows in enumerate(runs(self.n, self.threads))
@@ -312,7 +312,8 @@ class CpuGames:
     def refresh(self) -> None:
         """Update all views."""
         together(
-            lambda own: stepping.refresh_views(own.states, own.numbers, *own.views), self._buffers
+            lambda own: stepping.refresh_views(own.states, own.legal_rows, *own.views),
+            self._buffers,
         )
 
     def play(self, actions: npt.ArrayLike, check: bool) -> None:
@@ -327,7 +328,7 @@ class CpuGames:
                 raise engine.refusal(self.states, game, int(chosen[game]))
         together(
             lambda own: stepping.play_batch(
-                own.states, chosen[own.rows], *own.fresh, *own.outcomes, own.numbers, *own.views
+                own.states, chosen[own.rows], *own.fresh, *own.outcomes, own.legal_rows, *own.views
             ),
             self._buffers,
         )
@@ -339,7 +340,7 @@ class CpuGames:
         """See `GameBatch.sample`."""
         if weights is None:
             together(
-                lambda own: stepping.sample(own.numbers, own.generators, own.actions),
+                lambda own: stepping.sample(own.legal_rows, own.generators, own.actions),
                 self._buffers,
             )
             return self._actions
@@ -352,7 +353,7 @@ class CpuGames:
         numbers = np.array(numbers, order="C")  # writeable: else another compilation
         together(
             lambda own: stepping.sample_weighted(
-                own.numbers, own.generators, numbers[own.rows], own.actions
+                own.legal_rows, own.generators, numbers[own.rows], own.actions
             ),
             self._buffers,
         )
@@ -375,7 +376,7 @@ class CpuGames:
                 decisions,
                 *own.fresh,
                 own.totals,
-                own.numbers,
+                own.legal_rows,
                 *own.views,
             ),
             self._buffers,

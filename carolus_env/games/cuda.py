@@ -38,7 +38,7 @@ class CudaGames:
     def __init__(self, rules: Rules, n: int, observation: str | None) -> None:
         self.rules, self.n, self._kind = rules, n, observation
         self.states = DeviceStates(n, rules.players, self.check)
-        numbers = cuda.to_device(np.zeros(n, np.int64))
+        legal_rows = cuda.to_device(np.zeros(n, np.int64))
         masks, rewards = _zeros((n, ACTIONS), np.int8), _zeros((n, rules.players), np.float32)
         terminated, truncated = _zeros(n, np.bool_), _zeros(n, np.bool_)
         length = observing.length(rules.players)
@@ -57,7 +57,7 @@ class CudaGames:
         self.terminated = DeviceArray(terminated, self.check)
         self.truncated = DeviceArray(truncated, self.check)
         self._table = cuda.to_device(LEGAL_SETS)
-        self._views = kernels.Views(numbers, self._table, masks, raw, scales, scaled)
+        self._views = kernels.Views(legal_rows, self._table, masks, raw, scales, scaled)
         self._outcomes = Outcomes(rewards, terminated, truncated)
         self.generators = cuda.to_device(np.zeros(n, np.uint64))
         self._actions = cuda.to_device(np.zeros(n, np.int64))
@@ -80,7 +80,7 @@ class CudaGames:
             *(self._outcomes, views),
             **block,
         )
-        self._sample = Launch(kernels.sample, n, numbers, streams, self._actions)
+        self._sample = Launch(kernels.sample, n, legal_rows, streams, self._actions)
 
     def __getstate__(self) -> dict[str, Any]:
         arrays = (self.states, self.rewards, self.terminated, self.truncated)
@@ -115,9 +115,9 @@ class CudaGames:
         chosen = self._integers(actions)
         if check:
             self.check()
-            numbers, first = self._views.numbers, cuda.to_device(np.array([self.n]))
+            legal_rows, first = self._views.legal_rows, cuda.to_device(np.array([self.n]))
             given = on_gpu(chosen)
-            Launch(kernels.find_illegal, self.n, given, numbers, self._table, first)()
+            Launch(kernels.find_illegal, self.n, given, legal_rows, self._table, first)()
             if (game := int(to_host(first)[0])) < self.n:
                 raise self._refusal(game, int(to_host(given)[game]))
         self._steps += 1
@@ -158,13 +158,13 @@ class CudaGames:
         if weights is None:
             self._sample()
         else:
-            given, numbers = on_gpu(weights), self._views.numbers
+            given, legal_rows = on_gpu(weights), self._views.legal_rows
             if given.shape != self.masks.shape or given.dtype not in (np.float32, np.float64):
                 raise ValueError(
                     f"weights must be float32 or float64 of shape {self.masks.shape}, "
                     f"got shape {given.shape} and dtype {given.dtype}"
                 )
-            arguments = numbers, self.generators, given, self._actions
+            arguments = legal_rows, self.generators, given, self._actions
             Launch(kernels.sample_weighted, self.n, *arguments)()
         return DeviceArray(self._actions)
 

@@ -126,18 +126,18 @@ def legal_set(s: np.void) -> Int:
     place = PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
     move = MOVE_SETS + emperor_steps(s)
     disc = DISC_SETS + playable_discs(s)
-    number = place if phase == PLACE else MOVE_SETS  # the latter: no decision is due
-    number = move if phase == MOVE else number
-    return disc if phase == DISC else number
+    legal_row = place if phase == PLACE else MOVE_SETS  # the latter: no decision is due
+    legal_row = move if phase == MOVE else legal_row
+    return disc if phase == DISC else legal_row
 
 
 @kernel
-def allows(number: Int, action: Int) -> Int:
-    """Return 1 where legal set ``number`` holds ``action``, else 0.
+def allows(legal_row: Int, action: Int) -> Int:
+    """Return 1 where the legal set of that row holds ``action``, else 0.
 
     The only place that reads the table: a compiler for GPUs copies it for each place that does.
     """
-    return LEGAL_SETS[number, action]
+    return LEGAL_SETS[legal_row, action]
 
 
 @kernel
@@ -147,40 +147,40 @@ def is_legal(s: np.void, action: Int) -> bool:
 
 
 @kernel
-def write_mask(number: Int, masks: I8, row: Int) -> None:
-    """Copy legal set ``number`` into ``masks[row]``."""
+def write_mask(legal_row: Int, masks: I8, row: Int) -> None:
+    """Copy a legal set into ``masks[row]``."""
     for action in range(ACTIONS):
-        masks[row, action] = allows(number, action)
+        masks[row, action] = allows(legal_row, action)
 
 
 @kernel
-def random_action(number: Int, random_bits: Bits) -> Int:
-    """Sample a member of legal set ``number`` uniformly; -1 where no decision is due."""
-    member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
-    choice = below(random_bits << _LOWER_HALF, SPAN[number])
-    action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice
-    return -1 if number == MOVE_SETS else action
+def random_action(legal_row: Int, random_bits: Bits) -> Int:
+    """Sample a member of a legal set uniformly; -1 where no decision is due."""
+    member = NTH_MEMBER[legal_row % BLOCK, below(random_bits, HOW_MANY[legal_row % BLOCK])]
+    choice = below(random_bits << _LOWER_HALF, SPAN[legal_row])
+    action = FIRST_ACTION[legal_row // BLOCK] + STRIDE[legal_row // BLOCK] * member + choice
+    return -1 if legal_row == MOVE_SETS else action
 
 
 @kernel
-def weighted_action(number: Int, weights: F32, row: Int, chance: float) -> Int:
-    """Sample a member of legal set ``number`` by ``weights[row]``; ``chance`` is in [0, 1).
+def weighted_action(legal_row: Int, weights: F32, row: Int, chance: float) -> Int:
+    """Sample a member of a legal set by ``weights[row]``; ``chance`` is in [0, 1).
 
     -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.
     """
     total = 0.0
     for action in range(ACTIONS):
-        if allows(number, action) == 1:
+        if allows(legal_row, action) == 1:
             weight = weights[row, action]
             if not 0.0 <= weight < np.inf:
                 return -2
             total += weight
     if not 0.0 < total < np.inf:
-        return -1 if number == MOVE_SETS else -2
+        return -1 if legal_row == MOVE_SETS else -2
     # No product is added to: some processors round that once, others twice.
     limit, passed, chosen = chance * total, 0.0, -2
     for action in range(ACTIONS):
-        if allows(number, action) == 1 and weights[row, action] > 0.0:
+        if allows(legal_row, action) == 1 and weights[row, action] > 0.0:
             chosen = action  # the last one, should rounding leave something over
             passed += weights[row, action]
             if passed > limit:
