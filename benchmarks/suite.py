@@ -285,8 +285,8 @@ def _rolled_out(
                 "actions": list(candidate.actions),
                 "value": round(float(candidate.mean[result.team]), _ROUNDED),
                 "error": round(float(candidate.error[result.team]), _ROUNDED),
-                "loss": round(candidate.loss, _ROUNDED),
-                "loss_error": round(candidate.loss_error, _ROUNDED),
+                "loss": round(candidate.regret, _ROUNDED),
+                "loss_error": round(candidate.regret_error, _ROUNDED),
                 "games": candidate.games,
                 "dropped": candidate.dropped,
             }

@@ -19,7 +19,7 @@ from carolus_env import bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, blocks, ladder
-from carolus_env.evaluation.suite.measure import Loss
+from carolus_env.evaluation.suite.measure import Regret
 from carolus_env.records import read_records
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
@@ -324,16 +324,16 @@ def test_the_script_runs_from_anywhere_and_output_that_nobody_can_read_is_no_tra
     os.close(full_disk)
 
 
-def test_the_protocol_rates_an_agent_and_counts_its_losses(run, tmp_path, monkeypatch):
+def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkeypatch):
     monkeypatch.undo()  # no stand-ins: with ratings and reports as they are
     asked = []
 
-    def losses(suite: Any, agent: bots.Agent, half: str) -> Any:
+    def regrets(suite: Any, agent: bots.Agent, half: str) -> Any:
         asked.append((suite.digest, agent.name, half))
-        return SimpleNamespace(summary=lambda: {"all": Loss(0.25, 0.125, 0.5, 7)})
+        return SimpleNamespace(summary=lambda: {"all": Regret(0.25, 0.125, 0.5, 7)})
 
     for name, value in (
-        *(("GUESS_GAMES", 2), ("RUNGS", 2), ("DEALS", {2: 4, 3: 1}), ("measure", losses)),
+        *(("GUESS_GAMES", 2), ("RUNGS", 2), ("DEALS", {2: 4, 3: 1}), ("measure", regrets)),
         ("suite", lambda players: SimpleNamespace(digest=players)),  # tests/test_bench.py has it
     ):
         monkeypatch.setattr(bench, name, value)
@@ -344,7 +344,7 @@ def test_the_protocol_rates_an_agent_and_counts_its_losses(run, tmp_path, monkey
     assert (result["protocol"], result["ladder"]) == (bench.NAME, bench.LADDER)
     two = result["players"]["2"]
     assert two["opponents"] == [rung.spec for rung in ladder.rungs(2)[:2]]
-    assert two["loss"] == {"all": [0.25, 0.125, 0.5, 7]}
+    assert two["regret"] == {"all": [0.25, 0.125, 0.5, 7]}
     games = evaluation.read_games(tmp_path / "b" / "2p" / "games.jsonl")
     met = {
         spec: games.results.rows((games.results.tables == number).any(axis=1))
@@ -353,7 +353,7 @@ def test_the_protocol_rates_an_agent_and_counts_its_losses(run, tmp_path, monkey
     elo, *interval = ladder.place(2, met)
     assert (two["elo"], two["elo_ci95"]) == (elo, interval)
     assert f"2 players: {elo:+.0f} Elo" in out
-    assert "a decision loses 25.0 % (12.5 - 50.0) of a win" in out
+    assert "regret of a decision 25.0 % (12.5 - 50.0) of a win" in out
     # A run that was cut off goes on against the rungs that it had met.
     games_file = tmp_path / "b" / "2p" / "games.jsonl"
     header, *lines = games_file.read_text().splitlines(keepends=True)

@@ -209,8 +209,8 @@ def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
     folder = tmp_path / "r"
     best = make(f"ppo:{folder}/best,candidates=6")
     wanted = placing.measure(suite, best, "learn").summary()["disc"]
-    assert read(folder, "result")["loss"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
-    assert all(0 <= point["loss"][0] <= 1 for point in read(folder, "curve")["evaluation"])
+    assert read(folder, "result")["regret"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
+    assert all(0 <= point["regret"][0] <= 1 for point in read(folder, "curve")["evaluation"])
     assert "loss a decision" in capsys.readouterr().out
 
 

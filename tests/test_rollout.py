@@ -145,7 +145,7 @@ def test_a_move_that_wins_is_the_best():
     )
     result = roll_out(state, options=Options(base="greedy", games=400), seed=1)
     assert result.best.actions == (11,) and result.best.mean[result.team] == 1
-    assert all(one.loss > 0 for one in result.candidates[1:])
+    assert all(one.regret > 0 for one in result.candidates[1:])
     assert result.games == sum(one.games for one in result.candidates)
     if result.ended == "best":
         assert all(one.dropped for one in result.candidates[1:])
@@ -190,7 +190,7 @@ def test_the_same_dice_make_differences_more_exact():
     alike = [(31, 63, 13), (31, 79, 13)]
     result = roll_out(state, alike, Options(games=200, error=0.001), seed=3)
     apart = float(np.hypot(*(one.error[result.team] for one in result.candidates)))
-    assert 0 < result.candidates[1].loss_error < 0.8 * apart
+    assert 0 < result.candidates[1].regret_error < 0.8 * apart
 
 
 def test_a_cut_off_rollout_takes_the_values_word():

@@ -33,7 +33,7 @@ def test_agents_and_commands_that_suites_name_can_be_made(players):
     suite = data.shipped(players)
     header = suite.header
     named = {header["base"], *header["table"], *header["proposers"]}
-    for spec in named.union(*(one.met for one in suite.decisions)):
+    for spec in named.union(*(one.seated for one in suite.decisions)):
         bots.make(spec)
     value_function(header["value"], players)
     words = shlex.split(header["command"])

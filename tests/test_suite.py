@@ -13,6 +13,7 @@ from benchmarks.suite import SuiteRecipe, main, make_suite
 from carolus_env import bots
 from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
+from carolus_env.evaluation.games import ArenaError
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
 from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.evaluation.suite import data, report
@@ -187,7 +188,7 @@ def lines_of(path):
         (2, ("position",), "2 | 1", "line 3: position"),
         (2, ("stage",), "none", "line 3: stage must be one of"),
         (2, ("candidates",), [], "line 3: candidates must be two or more"),
-        (2, ("candidates", 0, "value"), 2, r"line 3: candidates\[0\].value must be a share"),
+        (2, ("candidates", 0, "value"), 2, r"line 3: candidates\[0\].value must be from 0 to 1"),
         (2, ("candidates", 0, "actions"), [200], r"candidates\[0\].actions must be from 0"),
         (2, ("candidates", 0, "actions"), [94], "line 3: "),
         (2, ("met",), ["a"], "met must be 2 strings"),
@@ -230,20 +231,20 @@ def test_any_change_changes_the_hash_and_damaged_files_are_refused(
 def test_the_best_choices_lose_nothing_in_any_order_and_others_what_the_suite_says(tiny):
     result = measure(tiny, Fixed(tiny.decisions), "all")
     assert result.listed.all()
-    assert (result.losses == 0).all() and (result.errors == 0).all()
+    assert (result.regrets == 0).all() and (result.errors == 0).all()
     turns = [k for k, one in enumerate(tiny.decisions) if one.kind == "turn"]
     assert any(result.actions[k] != tiny.decisions[k].best.actions for k in turns)
     result = measure(tiny, Fixed(tiny.decisions, -1), "all")
-    assert result.losses.tolist() == [one.candidates[-1].loss for one in tiny.decisions]
+    assert result.regrets.tolist() == [one.candidates[-1].regret for one in tiny.decisions]
     summary, of_game = result.summary(), 0
     for kind in KINDS:
-        part = [one.candidates[-1].loss for one in tiny.decisions if one.kind == kind]
+        part = [one.candidates[-1].regret for one in tiny.decisions if one.kind == kind]
         assert summary[kind].mean == pytest.approx(np.mean(part))
         assert summary[kind].low <= summary[kind].mean <= summary[kind].high
         of_game += tiny.header["per_game"][kind] * summary[kind].mean
-    assert summary[ALL].mean == pytest.approx(result.losses.mean())
+    assert summary[ALL].mean == pytest.approx(result.regrets.mean())
     assert summary[GAME].mean == pytest.approx(of_game)
-    assert result.losses[result.worst(1)[0]] == result.losses.max()
+    assert result.regrets[result.worst(1)[0]] == result.regrets.max()
 
 
 def test_an_unlisted_choice_is_rolled_out_whatever_else_is_asked(tiny):
@@ -254,7 +255,7 @@ def test_an_unlisted_choice_is_rolled_out_whatever_else_is_asked(tiny):
     for rows in ([0, 3, 7, 9], [9], list(range(19, -1, -1))):
         some = measure(tiny, agent, games=40, decisions=[tiny.decisions[k] for k in rows])
         assert some.actions == tuple(result.actions[k] for k in rows)
-        assert some.losses.tolist() == result.losses[rows].tolist()
+        assert some.regrets.tolist() == result.regrets[rows].tolist()
 
 
 def test_a_full_turn_is_asked_for(tiny):
@@ -271,7 +272,7 @@ def test_a_full_turn_is_asked_for(tiny):
 
 def test_the_best_of_noisy_values_is_too_high(tiny):
     def of(*pairs):
-        candidates = [SimpleNamespace(loss=a, loss_error=b) for a, b in pairs]
+        candidates = [SimpleNamespace(regret=a, regret_error=b) for a, b in pairs]
         return optimism([SimpleNamespace(candidates=candidates)])
 
     assert of((0, 0), (0.5, 0.01)) == pytest.approx(0, abs=1e-4)
@@ -294,10 +295,48 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     [suite] = result["suites"]
     assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))
     for row in suite["agents"]:
-        assert row["loss"]["all"]["mean"] == pytest.approx(np.mean(row["losses"]), abs=1e-4)
+        assert row["regret"]["all"]["mean"] == pytest.approx(np.mean(row["regrets"]), abs=1e-4)
     games = GameFile.from_path(out / "worst_2p.jsonl")
     assert not games.problems and len(games.games) == 8
     names = {name for game in games.games for name in game.names}
     assert "the best choice" in names and any(name.endswith(": random") for name in names)
     for k in range(8):
         games.replay(k)
+
+
+class Fails(bots.Agent):
+    """Raises an error once it is asked for more than one decision."""
+
+    name = "fails"
+    error: type[BaseException] = OSError
+
+    def act(self, states, generators):
+        if len(states) > 1:
+            raise self.error("gone")
+        return bots.make("random").act(states, generators)
+
+
+class Refuses(bots.Agent):
+    name = "refuses"
+
+    def act(self, states, generators):
+        raise ValueError("not with two players")
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_what_was_measured_is_kept_and_who_cannot_play_is_left_out(
+    tiny, tmp_path, capsys, monkeypatch, error
+):
+    monkeypatch.setattr(report, "suites", lambda players: [tiny])
+    monkeypatch.setattr(Fails, "error", error)
+    agents = [Refuses(), bots.make("greedy"), Fails()]
+    with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else ArenaError):
+        report.run(agents, 2, out=tmp_path)
+    out = capsys.readouterr().out
+    assert "Left out of 2 players: agent 'refuses'" in out and "a turn" in out
+    kept = json.loads((tmp_path / "suite.json").read_text())
+    assert [row["spec"] for row in kept["suites"][0]["agents"]] == ["greedy"]
+    assert "'refuses'" in kept["left_out"]["2"][0]
+    assert (tmp_path / "worst_2p.jsonl").exists()
+    with pytest.raises(ValueError, match="not with two players"):
+        report.run([Refuses()], 2)

@@ -158,13 +158,16 @@ def _bench(options: EvaluateOptions, number: int | None) -> int:
             rungs = bench.opponents(agent, players)
         plan = bench.plan(name, players, rungs)
         cup = _evaluate(replace(options, agents=plan.agents, out=out), plan)
-        by_players[players] = bench.result(plan, cup.results, agent)
-        print(_bench_line(players, by_players[players]))
-        if options.out:
-            about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
-            refused = {number: text for number, text in left_out.items() if text}
-            content = {**about, "players": by_players, "left_out": refused}
-            write_json(options.out / BENCH_FILE, content)
+        by_players[players] = bench.rating(plan, cup.results)
+        try:
+            by_players[players] |= bench.regret(agent, players)
+        finally:  # the games were played, whatever happens to the suite
+            print(_bench_line(players, by_players[players]))
+            if options.out:
+                about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
+                refused = {number: text for number, text in left_out.items() if text}
+                content = {**about, "players": by_players, "left_out": refused}
+                write_json(options.out / BENCH_FILE, content)
     return DONE
 
 
@@ -186,11 +189,11 @@ def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
 
 def _bench_line(players: int, result: dict[str, Any]) -> str:
     low, high = result["elo_ci95"]
-    loss, below, above = (100 * share for share in result["loss"]["all"][:3])
-    return (
-        f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to "
-        f"{high:+.0f}), a decision loses {loss:.1f} % ({below:.1f} - {above:.1f}) of a win"
-    )
+    line = f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to {high:+.0f})"
+    if "regret" not in result:
+        return line
+    mean, low, high = (100 * part for part in result["regret"]["all"][:3])
+    return f"{line}, regret of a decision {mean:.1f} % ({low:.1f} - {high:.1f}) of a win"
 
 
 def _suite(options: EvaluateOptions, players: int | None) -> int:

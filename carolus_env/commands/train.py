@@ -278,7 +278,7 @@ def _interval(numbers: Mapping[str, Any]) -> str:
 def _rating(result: Evaluation) -> str:
     """Return a rating in a line of text."""
     text = f"Elo {result.elo:.0f} ({result.low:.0f} to {result.high:.0f}; planner: 0)"
-    return text if result.loss is None else f"{text}, loss a decision {result.loss[0]:.1%}"
+    return text if result.regret is None else f"{text}, regret a decision {result.regret[0]:.1%}"
 
 
 def _report(

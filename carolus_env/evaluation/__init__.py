@@ -20,7 +20,7 @@ playing them; ``pairing`` win rates and intervals; ``journal`` the results file;
 statistics of a tournament; ``blocks`` games on workers; ``tournament`` resuming; ``stopping`` and
 ``sequential`` stop rules; ``console`` output to a terminal; ``bench`` CarolusBench; ``ladder`` the
 agents with ratings; ``placing`` how strong one agent is; ``rollouts`` positions judged by play;
-``suite`` decisions with known losses.
+``suite`` positions with known regrets.
 ``ratings`` and ``report`` need the extra ``evaluation``.
 """
 

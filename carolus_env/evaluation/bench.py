@@ -74,20 +74,19 @@ def plan(agent: str, players: int, rungs: Sequence[str]) -> Plan:
     return Plan(Rules(players), (agent, *rungs), "field", DEALS[players], SEED)
 
 
-def result(played: Plan, results: Results, agent: Agent) -> dict[str, Any]:
-    """Rate the agent by the games of its tournament, and measure its decisions in the suite."""
-    players, rungs = played.rules.players, played.agents[1:]
+def rating(played: Plan, results: Results) -> dict[str, Any]:
+    """Rate the agent by the games of its tournament."""
+    rungs = played.agents[1:]
     met = {
         spec: results.rows((results.tables == number).any(axis=1))
         for number, spec in enumerate(rungs, 1)
     }
-    elo, low, high = ladder.place(players, met)
+    elo, low, high = ladder.place(played.rules.players, met)
+    return {"elo": elo, "elo_ci95": [low, high], "opponents": list(rungs)}
+
+
+def regret(agent: Agent, players: int) -> dict[str, Any]:
+    """Measure the agent's decisions in the suite."""
     positions = suite(players)
-    losses = measure(positions, agent, HALF).summary()
-    return {
-        "elo": elo,
-        "elo_ci95": [low, high],
-        "opponents": list(rungs),
-        "suite": positions.digest,
-        "loss": {kind: list(loss) for kind, loss in losses.items()},
-    }
+    result = measure(positions, agent, HALF).summary()
+    return {"suite": positions.digest, "regret": {kind: list(row) for kind, row in result.items()}}

@@ -54,7 +54,7 @@ class Evaluation:
     results: dict[str, dict[str, Any]]
     """``win_rate``, ``ci95`` and ``games`` of the agent against `planner`, each rung and other
     agent, in this order."""
-    loss: list[float] | None = None
+    regret: list[float] | None = None
     """Mean regret per decision on the suite, with its 95 % interval; None: not measured."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def evaluate(
         result = match.result(games_played)
         numbers = {"win_rate": result.win_rate[0], "ci95": list(result.ci95[0])}
         results[spec] = {**numbers, "games": result.games}
-    loss = None if half is None else _loss(agent, players, half)
-    return Evaluation(elo, low, high, list(met), results, loss)
+    regret = None if half is None else _regret(agent, players, half)
+    return Evaluation(elo, low, high, list(met), results, regret)
 
 
 def prepare(agent: Agent, rules: Rules) -> None:
@@ -227,7 +227,7 @@ class _Match:
         return threads.together(play, list(enumerate(parts)))
 
 
-def _loss(agent: Agent, players: int, half: str) -> list[float]:
+def _regret(agent: Agent, players: int, half: str) -> list[float]:
     """Return the agent's regret per decision on a half of the suite."""
     result = measure(shipped(players), agent, half).summary()[ALL]
     return [result.mean, result.low, result.high]
@@ -240,7 +240,7 @@ def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
     return _FAR < played.win_rate[0] < 1 - _FAR
 
 
-def holds(
+def not_clearly_weaker(
     agent: Agent,
     other: Agent,
     rules: Rules,

@@ -73,13 +73,13 @@ class Curve:
         if self.training and self.evaluation:
             write_file(folder / "curve.png", self.draw(players, style))
 
-    def _draw_losses(self, above: Any, style: CurveStyle) -> None:
+    def _draw_regret(self, above: Any, style: CurveStyle) -> None:
         """Draw regret on the suite, if measured, on its own axis beside ``above``."""
-        known = [point for point in self.evaluation if point.get("loss") is not None]
+        known = [point for point in self.evaluation if point.get("regret") is not None]
         if not known:
             return
         places = [point[style.unit] / style.scale for point in known]
-        mean, low, high = (100 * np.array([point["loss"][k] for point in known]) for k in range(3))
+        mean, low, high = 100 * np.array([point["regret"] for point in known]).T
         axis = above.twinx()
         (line,) = axis.plot(places, mean, marker=".", ls="--", color="tab:red")
         axis.fill_between(places, low, high, color=line.get_color(), alpha=0.12, lw=0)
@@ -119,7 +119,7 @@ class Curve:
             title=f"strength on the ladder ({style.plays})",
             ylabel="Elo above planner (95 % interval)",
         )
-        self._draw_losses(above, style)
+        self._draw_regret(above, style)
         places = [point[style.unit] / style.scale for point in self.training]
         below.plot(places, [point[style.line] for point in self.training])
         below.set(title=style.below, xlabel=style.x, ylabel=style.y)

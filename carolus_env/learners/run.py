@@ -21,7 +21,7 @@ import numpy as np
 
 from carolus_env.bots import Agent
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.placing import Evaluation, holds, prepare
+from carolus_env.evaluation.placing import Evaluation, not_clearly_weaker, prepare
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.options import SelfPlayConfig
@@ -439,7 +439,7 @@ class SelfPlayRun:
                 self._prepare().wait(self.stop)
             with self._clock.during(EVALUATING):
                 self._tell(EVALUATING)
-                keeps = not self._has("best") or holds(
+                keeps = not self._has("best") or not_clearly_weaker(
                     self.agent(model),
                     self.agent(NetworkModel.load(best)),
                     self.rules,
@@ -466,8 +466,8 @@ class SelfPlayRun:
             self.curve.save(self.folder, self.rules.players, self.learner.style)
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
         values[ladder.ANCHOR] = result.results[ladder.ANCHOR]["win_rate"]
-        if result.loss is not None:
-            values["suite_loss"] = result.loss[0]
+        if result.regret is not None:
+            values["suite_regret"] = result.regret[0]
         values |= {spec: result.results[spec]["win_rate"] for spec in self.config.eval_bots}
         self._log({f"evaluation/{name}": value for name, value in values.items()})
         self._tell(EVALUATING, evaluation=result)

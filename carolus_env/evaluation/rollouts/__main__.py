@@ -129,8 +129,8 @@ def _print(rollout: Rollout, game: States, options: Options) -> None:
     rows = []
     for estimate in rollout.candidates:
         mean, error = estimate.mean[rollout.team], estimate.error[rollout.team]
-        losses = (estimate.loss, estimate.loss_error)
-        behind = [f"{100 * loss:.1f}" if estimate.loss else "" for loss in losses]
+        regrets = (estimate.regret, estimate.regret_error)
+        behind = [f"{100 * regret:.1f}" if estimate.regret else "" for regret in regrets]
         rows.append(
             (
                 choice_text(game, estimate.actions),

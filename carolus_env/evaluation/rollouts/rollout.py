@@ -65,8 +65,8 @@ class Estimate:
         mean: ``(teams,)`` float64, each team's win probability.
         error: ``(teams,)`` float64, the standard errors.
         games: number of games played from it.
-        loss: regret against the best one, for the team that decides.
-        loss_error: standard error of the regret, from games with the same dice; 0 for the best one.
+        regret: regret against the best one, for the team that decides.
+        regret_error: its standard error, from games with the same dice; 0 for the best one.
         dropped: True: significantly worse.
     """
 
@@ -74,8 +74,8 @@ class Estimate:
     mean: F64
     error: F64
     games: int
-    loss: float
-    loss_error: float
+    regret: float
+    regret_error: float
     dropped: bool
 
 

@@ -66,8 +66,8 @@ class Candidate:
         actions: action numbers, in order.
         value: the win probability of the team that decides.
         error: standard error of the value.
-        loss: regret against the best candidate, in games with the same dice.
-        loss_error: standard error of the regret; 0 for the best one.
+        regret: regret against the best candidate, in games with the same dice.
+        regret_error: standard error of the regret; 0 for the best one.
         games: number of games played from it.
         dropped: True: significantly worse, and played no further.
     """
@@ -75,14 +75,14 @@ class Candidate:
     actions: tuple[int, ...]
     value: float
     error: float
-    loss: float
-    loss_error: float
+    regret: float
+    regret_error: float
     games: int
     dropped: bool
 
 
 @dataclass(frozen=True)
-class Decision:
+class SuitePosition:
     """A position in which a decision is due, with its candidates, the best one first.
 
     Attributes:
@@ -92,8 +92,8 @@ class Decision:
         stage: one of `STAGES`.
         half: one of `HALVES`.
         team: the team that decides.
-        met: the agent at each seat of the game that it comes from.
-        game: the game up to the decision, as `Decision.record` reads it.
+        seated: the agent at each seat of the game that it comes from.
+        game: the game up to the decision, as `SuitePosition.record` reads it.
         candidates: the choices that were rolled out.
     """
 
@@ -103,7 +103,7 @@ class Decision:
     stage: str
     half: str
     team: int
-    met: tuple[str, ...]
+    seated: tuple[str, ...]
     game: dict[str, Any]
     candidates: tuple[Candidate, ...]
 
@@ -126,7 +126,7 @@ class Decision:
         """
         where = f"decision {self.number}: game"
         try:
-            record = _record(self.game, Rules(len(self.met)), where)
+            record = _record(self.game, Rules(len(self.seated)), where)
             game = start_of(record)
             for event in record["events"]:
                 event["player"] = int(game["player"][0])
@@ -137,20 +137,6 @@ class Decision:
         if game.tobytes() != self.state().tobytes():
             raise SuiteError(f"{where}: it does not lead to the position")
         return record
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the decision as in the file."""
-        plain = {name: getattr(self, name) for name in _DECISION_KEYS}
-        plain["candidates"] = [
-            {name: getattr(each, name) for name in _CANDIDATE_KEYS} for each in self.candidates
-        ]
-        return plain
-
-
-_DECISION_KEYS: Final = (
-    "number", "kind", "stage", "half", "team", "position", "met", "game", "candidates",
-)  # fmt: skip
-_CANDIDATE_KEYS: Final = ("actions", "value", "error", "loss", "loss_error", "games", "dropped")
 
 
 @dataclass(frozen=True)
@@ -164,7 +150,7 @@ class Suite:
     """
 
     header: dict[str, Any]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[SuitePosition, ...]
     digest: str
 
     @property
@@ -189,7 +175,7 @@ class Suite:
         rounds = self.header["rounds"] or None
         return Sampler(self.base, seed, value, rounds, stratified=False)
 
-    def half(self, name: str) -> list[Decision]:
+    def half(self, name: str) -> list[SuitePosition]:
         """Return the decisions of one half, or of ``all``.
 
         Raises:
@@ -295,7 +281,7 @@ def read_bytes(data: bytes, name: str) -> Suite:
     """
     content = _unpacked(data, name)
     header: dict[str, Any] | None = None
-    decisions: list[Decision] = []
+    decisions: list[SuitePosition] = []
     for number, line in enumerate(content.splitlines(), 1):
         try:
             if header is None:
@@ -347,7 +333,7 @@ def _unpacked(data: bytes, name: str) -> bytes:
     return data
 
 
-def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
+def _decision(data: object, header: dict[str, Any], number: int) -> SuitePosition:
     line: dict[str, Any] = check(data, dict, "a decision")
     if (stated := get(line, "number", int)) != number:
         raise DataError(f"number must be {number}, got {shown(stated)}")
@@ -357,7 +343,7 @@ def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
     entries = get(line, "candidates", list)
     if len(entries) < 2:
         raise DataError(f"candidates must be two or more, got {len(entries)}")
-    result = Decision(
+    result = SuitePosition(
         number,
         get(line, "position", str),
         one_of(line, "kind", KINDS),
@@ -380,21 +366,23 @@ def _candidate(data: object, where: str) -> Candidate:
     for action in actions:
         if not 0 <= check(action, int, f"{where}.actions") < ACTIONS:
             raise DataError(f"{where}.actions must be from 0 to {ACTIONS - 1}, got {shown(action)}")
-    numbers = {key: float(get(entry, key, float, where)) for key in ("value", "error", "loss")}
-    loss_error = float(get(entry, "loss_error", float, where))
-    for key, value in (*numbers.items(), ("loss_error", loss_error)):
-        if not (-1 if key == "loss" else 0) <= value <= 1:
-            raise DataError(f"{where}.{key} must be a share, got {shown(value)}")
+    numbers = {}
+    for key, low in (("value", 0), ("error", 0), ("loss", -1), ("loss_error", 0)):
+        numbers[key] = float(get(entry, key, float, where))
+        if not low <= numbers[key] <= 1:
+            raise DataError(f"{where}.{key} must be from {low} to 1, got {shown(entry[key])}")
     return Candidate(
         tuple(actions),
-        **numbers,
-        loss_error=loss_error,
+        value=numbers["value"],
+        error=numbers["error"],
+        regret=numbers["loss"],
+        regret_error=numbers["loss_error"],
         games=integer(entry, "games", 1, 10**9, where),
         dropped=get(entry, "dropped", bool, where),
     )
 
 
-def _check_position(decision: Decision, header: dict[str, Any]) -> None:
+def _check_position(decision: SuitePosition, header: dict[str, Any]) -> None:
     state = decision.state()
     result: Sequence[tuple[str, object, object]] = (
         ("players", header["players"], int(state["players"][0])),

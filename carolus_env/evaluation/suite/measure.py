@@ -21,7 +21,7 @@ from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE
 from carolus_env.engine.state import States, copy, equal, pick
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
 from carolus_env.evaluation.rollouts.rollout import standard_error
-from carolus_env.evaluation.suite.data import STAGES, Decision, Suite
+from carolus_env.evaluation.suite.data import STAGES, Suite, SuitePosition
 from carolus_env.system.arrays import F64
 
 GAMES: Final = 50
@@ -83,7 +83,7 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     return Chosen(actions, after, decisions)
 
 
-class Loss(NamedTuple):
+class Regret(NamedTuple):
     """Mean regret, in win probability, with its 95 % interval.
 
     Attributes:
@@ -107,7 +107,7 @@ class Measured:
         suite: the suite.
         decisions: the decisions of the suite that were asked.
         actions: the agent's choices.
-        losses: ``(N,)`` float64, regret of each choice against the best candidate.
+        regrets: ``(N,)`` float64, regret of each choice against the best candidate.
         errors: ``(N,)`` float64, their standard errors.
         listed: ``(N,)`` bool: the choice leads where a candidate leads. The others were
             rolled out on the spot.
@@ -117,15 +117,15 @@ class Measured:
 
     agent: str
     suite: Suite
-    decisions: tuple[Decision, ...]
+    decisions: tuple[SuitePosition, ...]
     actions: tuple[tuple[int, ...], ...]
-    losses: F64
+    regrets: F64
     errors: F64
     listed: npt.NDArray[np.bool_]
     answers: int
     seconds: float
 
-    def summary(self) -> dict[str, Loss]:
+    def summary(self) -> dict[str, Regret]:
         """Return the mean regret by kind of decision, by stage, in all, and of a game.
 
         That in all weights kinds as the suite does. That of a game counts each kind as often as a
@@ -138,11 +138,11 @@ class Measured:
         for k, (name, part) in enumerate(parts.items()):
             if not part.any():
                 continue
-            values = self.losses[part]
+            values = self.regrets[part]
             # A seed for each part, the same for all agents, makes comparisons paired.
             rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
             drawn[name] = values[rows].mean(axis=1)
-            result[name] = _loss(values.mean(), drawn[name], len(values))
+            result[name] = _regret(values.mean(), drawn[name], len(values))
         for name, weight in ((ALL, None), (GAME, self.suite.header["per_game"])):
             weights = {
                 kind: result[kind].decisions / len(kinds) if weight is None else weight[kind]
@@ -151,17 +151,17 @@ class Measured:
             }
             mean = sum(result[kind].mean * often for kind, often in weights.items())
             total = np.sum([drawn[kind] * often for kind, often in weights.items()], axis=0)
-            result[name] = _loss(mean, total, len(kinds))
+            result[name] = _regret(mean, total, len(kinds))
         return result
 
     def worst(self, count: int) -> list[int]:
         """Return the rows of the decisions with the most regret, the worst first."""
-        return [int(row) for row in np.argsort(-self.losses, kind="stable")[:count]]
+        return [int(row) for row in np.argsort(-self.regrets, kind="stable")[:count]]
 
 
-def _loss(mean: float, drawn: F64, decisions: int) -> Loss:
+def _regret(mean: float, drawn: F64, decisions: int) -> Regret:
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return Loss(float(mean), float(low), float(high), decisions)
+    return Regret(float(mean), float(low), float(high), decisions)
 
 
 def measure(
@@ -170,7 +170,7 @@ def measure(
     half: str = "report",
     *,
     games: int = GAMES,
-    decisions: Sequence[Decision] | None = None,
+    decisions: Sequence[SuitePosition] | None = None,
 ) -> Measured:
     """Ask an agent for its choice in every decision of a half, and measure the regret.
 
@@ -197,22 +197,22 @@ def measure(
     started = time.perf_counter()
     chosen = choose(agent, states, numbers, _CHOICE_SEED)
     seconds = time.perf_counter() - started
-    losses, errors = np.zeros(len(selected)), np.zeros(len(selected))
+    regrets, errors = np.zeros(len(selected)), np.zeros(len(selected))
     unlisted = []
     for row, decision in enumerate(selected):
         ends = after(states[row], [candidate.actions for candidate in decision.candidates])
         ends["generator"] = 0
         same = np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row))))
         if len(same):
-            losses[row] = decision.candidates[same[0]].loss
-            errors[row] = decision.candidates[same[0]].loss_error
+            regrets[row] = decision.candidates[same[0]].regret
+            errors[row] = decision.candidates[same[0]].regret_error
         else:
             unlisted.append(row)
     if unlisted:
         missed = [selected[row] for row in unlisted]
         best = [after(states[row], [selected[row].best.actions]) for row in unlisted]
         ends = np.concatenate([*best, pick(chosen.after, np.array(unlisted))])
-        losses[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
+        regrets[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
     listed = np.ones(len(selected), np.bool_)
     listed[unlisted] = False
     return Measured(
@@ -220,7 +220,7 @@ def measure(
         suite,
         selected,
         tuple(chosen.actions),
-        losses,
+        regrets,
         errors,
         listed,
         chosen.decisions,
@@ -229,7 +229,7 @@ def measure(
 
 
 def _rolled_out(
-    suite: Suite, decisions: Sequence[Decision], ends: States, games: int
+    suite: Suite, decisions: Sequence[SuitePosition], ends: States, games: int
 ) -> tuple[F64, F64]:
     """Return the regret of choices, and the standard errors, by rollouts with the same dice.
 
@@ -249,7 +249,7 @@ def _rolled_out(
     return behind.mean(axis=1), np.array([standard_error(values) for values in behind])
 
 
-def optimism(decisions: Sequence[Decision]) -> float:
+def optimism(decisions: Sequence[SuitePosition]) -> float:
     """Return the mean overestimate of the best candidates' values, approximately.
 
     The best of several estimates is more often one that is too high. The mean excess is that of a
@@ -259,8 +259,8 @@ def optimism(decisions: Sequence[Decision]) -> float:
     chance = np.random.default_rng(0)
     excess = []
     for decision in decisions:
-        behind = np.array([candidate.loss for candidate in decision.candidates])
-        errors = np.array([candidate.loss_error for candidate in decision.candidates])
+        behind = np.array([candidate.regret for candidate in decision.candidates])
+        errors = np.array([candidate.regret_error for candidate in decision.candidates])
         drawn = errors * chance.standard_normal((_DRAWN, len(behind))) - behind
         excess.append(drawn.max(axis=1).mean())
     return float(np.mean(excess))
