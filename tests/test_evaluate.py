@@ -354,6 +354,20 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
     assert (two["elo"], two["elo_ci95"]) == (elo, interval)
     assert f"2 players: {elo:+.0f} Elo" in out
     assert "regret of a decision 25.0 % (12.5 - 50.0) of a win" in out
+
+    def stopped(suite: Any, agent: bots.Agent, half: str) -> Any:
+        if suite.digest == 3:
+            raise KeyboardInterrupt
+        return regrets(suite, agent, half)
+
+    with monkeypatch.context() as second:
+        second.setattr(bench, "measure", stopped)
+        code, shown, _ = run("random", "--bench", "--out", tmp_path / "c", "--quiet")
+    kept = json.loads((tmp_path / "c" / "bench.json").read_text())["players"]
+    assert code == 130 and kept["2"] == two, "what was finished"
+    three = {key: result["players"]["3"][key] for key in ("elo", "elo_ci95", "opponents")}
+    assert kept["3"] == three, "and the rating by the games that were played"
+    assert f"3 players: {three['elo']:+.0f} Elo" in shown
     # A run that was cut off goes on against the rungs that it had met.
     games_file = tmp_path / "b" / "2p" / "games.jsonl"
     header, *lines = games_file.read_text().splitlines(keepends=True)
