@@ -24,10 +24,12 @@ import numpy as np
 
 from carolus_env import bots, engine
 from carolus_env.bots import lockstep
+from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
+from carolus_env.evaluation.journal import changes
 from carolus_env.evaluation.rollouts.candidates import KINDS, after, candidates, distinct, kind_of
 from carolus_env.evaluation.rollouts.rollout import BASE, MOST_GAMES, Options, roll_out
 from carolus_env.evaluation.rollouts.values import value_function
@@ -370,12 +372,17 @@ def _begun(
 ) -> tuple[Log, dict[str, Any], dict[int, dict[str, Any]]]:
     """Return the log of decisions, its header and the decisions so far; a new file is begun."""
     expected = json.loads(json_line(recipe.header()))
+    agents = dict.fromkeys((recipe.base, *recipe.table, *recipe.proposers))
+    sources = {agent: fingerprint(_agent(agent), recipe.players) for agent in agents}
     if not part.exists():
         header = {**expected, "per_game": _per_game(recipe)}
-        return Log.create(part, json_line(header)), header, {}
+        return Log.create(part, json_line({**header, "sources": sources})), header, {}
     saved = read_lines(part)
     first, *rest = [json.loads(line) for line in saved.lines] or [{}]
     unlike = [key for key, value in expected.items() if first.get(key) != value]
+    before = first.pop("sources", {})
+    if not unlike:
+        unlike = changes([*sources], [before[agent] for agent in sources], [*sources.values()])
     if unlike:
         raise SuiteError(
             f"{part}: of another recipe, which differs in {', '.join(unlike)}; move it away"

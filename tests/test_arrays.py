@@ -213,7 +213,11 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
     assert "the same command continues" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
     assert dataset.main([*words, "--seed", "5"]) == 2
-    assert "parts of another data set" in capsys.readouterr().err
+    assert "parts of another data set (seed)" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset, "fingerprint", lambda agent, players: {"carolus_env": "edited"})
+        assert dataset.main(words) == 2
+    assert "(random: carolus_env changed since)" in capsys.readouterr().err
     assert dataset.main(words) == 0 and calls == [0, 1, 2, 2]
     assert np.load(tmp_path / "whole" / "tables.npy").shape == (18, 3)
     games = read_packed(tmp_path / "whole" / "games.safetensors")

@@ -11,6 +11,7 @@ and a file for each array. With --minari it becomes a data set of Minari too. Se
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import shutil
@@ -23,8 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import evaluation
+from carolus_env.bots import make
+from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation.journal import changes
 from carolus_env.evaluation.seating import ALONE, deals_for, meetings
 from carolus_env.integrations import minari
 from carolus_env.records.arrays import (
@@ -93,6 +97,7 @@ class Job:
             "games": self.games,
             "seed": self.seed,
             **versions(),
+            "sources": [fingerprint(make(agent), self.rules.players) for agent in self.agents],
         }
 
 
@@ -168,7 +173,7 @@ def _make(job: Job, options: DatasetOptions, command: str) -> None:
             progress(done)
     files = [parts / f"{number:05}.safetensors" for number in range(len(plans))]
     games = Packed.joined([read_packed(file) for file in files])
-    tables = np.concatenate([np.load(file.with_suffix(".npy")) for file in files])
+    tables = np.concatenate([plan.fixtures(0, plan.games).tables for plan in plans])
     with counting("games to arrays", total) as progress:
         data = to_arrays(
             games,
@@ -179,7 +184,9 @@ def _make(job: Job, options: DatasetOptions, command: str) -> None:
         )
     complete = parts / "complete"
     write_packed(complete / "games.safetensors", games)
-    np.save(complete / "tables.npy", tables)
+    array = io.BytesIO()
+    np.save(array, tables.astype(np.uint8))
+    write_file(complete / "tables.npy", array.getvalue())
     write_file(complete / "README.md", _card(job, command, games, tables, data).encode())
     about = {**job.to_dict(), "command": command, "games_a_deal": job.deal}
     write_json(complete / minari.JOB, about)
@@ -201,23 +208,29 @@ def _parts_folder(job: Job, out: Path) -> Path:
     if not any(parts.glob("*.safetensors")):  # an earlier command may have failed at once
         parts.mkdir(parents=True, exist_ok=True)
         write_json(about, job.to_dict())
-    elif json.loads(about.read_text()) != job.to_dict():
-        raise ValueError(
-            f"{parts} holds parts of another data set: remove it, or name another --out"
+    elif unlike := _differences(json.loads(about.read_text()), job.to_dict()):
+        raise UserError(
+            f"{parts} holds parts of another data set ({unlike}): remove it, or name another --out"
         )
     shutil.rmtree(parts / "complete", ignore_errors=True)
     return parts
 
 
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Return what differs between two jobs, empty if nothing does."""
+    unlike = [key for key in new if key != "sources" and old.get(key) != new[key]]
+    if not unlike:
+        unlike = changes(new["agents"], old["sources"], new["sources"])
+    return "; ".join(unlike)
+
+
 def _play(plan: evaluation.Plan, parts: Path, number: int, workers: Workers, progress: Any) -> None:
-    """Play one part, and keep its games and tables."""
+    """Play one part, and keep its games."""
     records = parts / "records.jsonl"
     records.unlink(missing_ok=True)
     cup = evaluation.Tournament(plan)
     cup.run(workers=workers, records=records, progress=progress)
-    file = parts / f"{number:05}.safetensors"
-    np.save(file.with_suffix(".npy"), cup.results.tables.astype(np.uint8))
-    write_packed(file, read_games(records))
+    write_packed(parts / f"{number:05}.safetensors", read_games(records))
     records.unlink()
 
 

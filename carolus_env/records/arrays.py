@@ -11,7 +11,6 @@ arrays are made at millions of decisions a second. `to_arrays` trusts the record
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -31,7 +30,7 @@ from carolus_env.records.jsonl import read_records
 from carolus_env.records.unrolling import FACE, MOST_DICE, unroll
 from carolus_env.records.validity import are_set_ups
 from carolus_env.system import tensors
-from carolus_env.system.files import write_file
+from carolus_env.system.files import naming, write_file, write_json
 from carolus_env.system.threads import check_threads, runs, together
 from carolus_env.system.untrusted import DataError, expect
 
@@ -274,6 +273,7 @@ def to_arrays(
         ValueError: when an event is not the one that is due, or a game is not over; it names
             the game and the event. Likewise for starts and bounds that `pack` cannot give.
         FileExistsError: when ``out`` exists.
+        OSError: when ``out`` cannot be written.
     """
     check_threads(threads)
     if observation not in ("uint8", "float32", None):
@@ -407,7 +407,11 @@ class _Folder:
                 np.save(self._beside / f"{name}.npy", result)
             return result
         file = self._beside / f"{name}.npy"
-        mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
+        with naming(file):
+            mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
+            if hasattr(os, "posix_fallocate"):  # a full disk shows here, not as a signal
+                with file.open("r+b") as opened:
+                    os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
         return mapped
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -415,7 +419,7 @@ class _Folder:
             return
         if kind is None:
             about = {"format": FORMAT, "version": VERSION, "observation": observing.VERSION}
-            (self._beside / "about.json").write_text(json.dumps(about) + "\n")
+            write_json(self._beside / "about.json", about)
             self._beside.rename(self.path)
         else:
             shutil.rmtree(self._beside, ignore_errors=True)
