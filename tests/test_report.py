@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import io
 import json
 import re
 from collections import Counter
@@ -13,7 +14,7 @@ import matplotlib
 import pytest
 from rich.console import Console
 
-from carolus_env.evaluation.console import print_tables, rich_table
+from carolus_env.evaluation.console import print_tables, rich_table, so_far
 from carolus_env.evaluation.report import cross_table, pairings_table, standings, write_report
 from carolus_env.evaluation.report.plots import _ratings_plot, _wins_plot
 from carolus_env.evaluation.report.tables import shortened
@@ -265,6 +266,10 @@ def test_names_are_printed_as_they_are_on_terminals_of_any_width(width, monkeypa
         assert sum(word in (name, name[:8], name[:10]) for word in words) >= 3
     text = " ".join(words)
     assert text.count("left out, for want of width: ") == (2 if width < 70 else 0)
+    while_it_is_played = io.StringIO()
+    Console(file=while_it_is_played, width=200).print(so_far(summary, 200))
+    elo = "ppo[lr=3e-4] +0 [-20, 30], x:fire:y +210 [190, 240], a[/]b +334 [314, 364]"
+    assert f"Elo so far: {elo}" in while_it_is_played.getvalue()
     if width == 40:
         assert "width: W-D-L, games, castles, rounds, ended by" in text
         assert "width: 2, 3, a decision" in text

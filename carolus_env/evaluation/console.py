@@ -58,7 +58,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
             begun = time.monotonic()
             deal = tournament.plan.games_per_deal
             if tournament.games >= max(drawn + 1, deal) and begun - since > pause:
-                live.update(Group(_so_far(tournament.summary(), console.width), bar))
+                live.update(Group(so_far(tournament.summary(), console.width), bar))
                 drawn, since = tournament.games, time.monotonic()
                 pause = max(_REDRAWN, _SPARED * (since - begun))
 
@@ -152,7 +152,8 @@ def rich_table(table: Table, width: int | None = None) -> Any:
     return drawn
 
 
-def _so_far(summary: dict[str, Any], width: int) -> Group:
+def so_far(summary: dict[str, Any], width: int) -> Group:
+    """Return what is shown while a tournament is played, in so many characters a line."""
     from rich.console import Group
     from rich.text import Text
 

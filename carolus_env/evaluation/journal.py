@@ -217,7 +217,7 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
         raise ResultsFileError(path, number, str(error)) from None
     if len(entries) > plan.games:
         raise ResultsFileError(path, None, f"more games than the {plan.games} of its plan")
-    results = _Lines(path, numbers, entries, plan).results()
+    results = _results(path, numbers, entries, plan)
     for block in blocks:
         block.share_out(results)
     wall = sum(block.wall for block in blocks)
@@ -269,76 +269,56 @@ def _read_block(entry: dict[str, Any], agents: int, games: int) -> _Block:
     return _Block(start, stop, result[:-1].astype(np.float64), times[-1])
 
 
-class _Lines:
-    """The lines of the games, read column by column; a wrong value is refused with its line."""
+def _results(
+    path: str | os.PathLike[str], numbers: list[int], entries: list[dict[str, Any]], plan: Plan
+) -> Results:
+    """Return the games of lines; a wrong value is refused with its line's number."""
+    games, players = len(entries), plan.rules.players
+    planned = _planned(plan, 0, games)
+    result = {}
+    for column in COLUMNS:
+        shape = column.shape_of(games, players)
+        if not column.key:
+            result[column.name] = np.full(shape, np.nan)
+            continue
+        values = [entry.get(column.key) for entry in entries]
+        wanted = planned.get(column.key)
+        read = _read(column, values, wanted, shape)
+        if read is None:  # line by line, only to find the wrong one
+            for row, value in enumerate(values):
+                expected = wanted and wanted[row : row + 1]
+                if _read(column, [value], expected, (1, *shape[1:])) is None:
+                    text = _expected(column, expected, shape[1:])
+                    raise ResultsFileError(
+                        path, numbers[row], f"{column.key} must be {text}, got {shown(value)}"
+                    )
+        if column.name:
+            result[column.name] = np.array(read, column.dtype).reshape(shape)
+    wrong = np.abs(result["shares"].sum(axis=1) - 1) > 1e-9
+    if wrong.any():
+        raise ResultsFileError(path, numbers[int(wrong.argmax())], "shares do not sum to 1")
+    return Results(**result)
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        numbers: list[int],
-        entries: list[dict[str, Any]],
-        plan: Plan,
-    ) -> None:
-        self.path, self.numbers, self.entries, self.plan = path, numbers, entries, plan
 
-    def results(self) -> Results:
-        games, players = len(self.entries), self.plan.rules.players
-        planned = _planned(self.plan, 0, games)
-        result = {}
-        for column in COLUMNS:
-            shape = column.shape_of(games, players)
-            values: Any
-            if not column.key:
-                values = np.full(shape, np.nan)
-            elif column.source == PLANNED:
-                values = planned[column.key]
-                self._compare(column.key, values)
-            elif column.words:
-                values = self._numbers_of_words(column)
-            else:
-                values = self._column(column, shape[1:])
-            if column.name:
-                result[column.name] = np.array(values, column.dtype).reshape(shape)
-        wrong = np.abs(result["shares"].sum(axis=1) - 1) > 1e-9
-        if wrong.any():
-            raise self._error(int(wrong.argmax()), "shares do not sum to 1")
-        return Results(**result)
+def _read(column: Column, values: list[Any], planned: Any, shape: tuple[int, ...]) -> Any:
+    """Return the values of a column as numbers; None where they are not what it holds."""
+    if planned is not None:
+        return values if values == planned else None
+    if column.words:
+        known = {word: number for number, word in enumerate(column.words) if word}
+        fits = all(isinstance(word, str) and word in known for word in values)
+        return [known[word] for word in values] if fits else None
+    kinds = "if" if column.dtype.startswith("f") else "i"
+    return _array(values, shape, column.low, column.high, kinds) if values else values
 
-    def _compare(self, key: str, expected: list[Any]) -> None:
-        for row, (entry, value) in enumerate(zip(self.entries, expected, strict=True)):
-            if entry.get(key) != value:
-                raise self._error(row, f"{key} must be {value}, got {shown(entry.get(key))}")
 
-    def _numbers_of_words(self, column: Column) -> list[int]:
-        numbers = {word: number for number, word in enumerate(column.words) if word}
-        result = []
-        for row, entry in enumerate(self.entries):
-            word = entry.get(column.key)
-            if not isinstance(word, str) or word not in numbers:
-                words = ", ".join(numbers)
-                raise self._error(row, f"{column.key} must be one of {words}, got {shown(word)}")
-            result.append(numbers[word])
-        return result
-
-    def _column(self, column: Column, shape: tuple[int, ...]) -> Any:
-        """Return all values of a key: at once, and line by line only to find a wrong one."""
-        values = [entry.get(column.key) for entry in self.entries]
-        kinds = "if" if column.dtype.startswith("f") else "i"
-        result = _array(values, (len(values), *shape), column.low, column.high, kinds)
-        if result is not None:
-            return result
-        for row, value in enumerate(values):
-            if _array(value, shape, column.low, column.high, kinds) is None:
-                expected = f"numbers of shape {shape}" if shape else "a number"
-                raise self._error(
-                    row,
-                    f"{column.key} must be {expected} from {column.low} to {column.high}, "
-                    f"got {shown(value)}",
-                )
-        return values  # empty
-
-    def _error(self, row: int, reason: str) -> ResultsFileError:
-        return ResultsFileError(self.path, self.numbers[row], reason)
+def _expected(column: Column, planned: Any, shape: tuple[int, ...]) -> str:
+    if planned is not None:
+        return str(planned[0])
+    if column.words:
+        return f"one of {', '.join(filter(None, column.words))}"
+    kind = f"numbers of shape {shape}" if shape else "a number"
+    return f"{kind} from {column.low} to {column.high}"
 
 
 def _array(

@@ -193,7 +193,7 @@ class _Match:
         parts: list[Results] = []
         start, step = 0, deals_for(_BLOCK, self._seatings)
         while start < plan.deals and (start == 0 or not narrow(Results.joined(parts))):
-            stop = min(start + step, plan.deals)
+            stop = min(start + max(step, start // 8), plan.deals)  # looks take time, too
             parts += self._play_deals(plan, start, stop, pairs)
             start = stop
         return Results.joined(parts)
