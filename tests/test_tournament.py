@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,24 @@ def test_two_workers_play_the_same_games_as_one(tmp_path, small_blocks):
 
 
 Local = type("Nowhere", (bots.RandomBot,), {})  # of a module where it is not found
+HERE = {"__name__": "__main__", "RandomBot": bots.RandomBot}
+exec("class Typed(RandomBot):\n    pass", HERE)  # as `python -` would
+
+
+def inner():
+    class Inner(bots.RandomBot):
+        pass
+
+    return Inner()
 
 
 @pytest.mark.parametrize(
     ("agents", "options", "said"),
     [
         ([Local(), "random"], {"workers": 2}, r"cannot be sent to workers .* spec strings"),
+        ([inner(), "random"], {"workers": 2}, "since Inner is made inside a function: put it into"),
+        ([lambda *_: None, "random"], {"workers": 2}, "'mine' cannot .* since it is a lambda"),
+        ([HERE["Typed"](), "random"], {"workers": 2}, "since Typed is in a program without a file"),
         (["random"], {}, "names 2 agents, got 1"),
         (None, {"resume": True}, "needs the file"),
         (["random"] * 2, {"file": "none", "resume": True}, "none: there is no such file"),
@@ -93,6 +106,7 @@ Local = type("Nowhere", (bots.RandomBot,), {})  # of a module where it is not fo
 )
 def test_what_cannot_be_played_is_refused(tmp_path, monkeypatch, agents, options, said):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "<stdin>")
     with pytest.raises(ValueError, match=said):
         Tournament(Plan(Rules(2), ("mine", "random"), deals=1), agents).run(**options)
 

@@ -107,7 +107,7 @@ def make(spec: AgentLike) -> Agent:
     name, colon, argument = spec.partition(":")
     agent: Agent
     if name.endswith(".py"):
-        own = _from_file(Path(name), argument)
+        own = _from_file(Path(name).expanduser(), argument)
         with contextlib.suppress(AttributeError):  # its own errors name it, if its class permits
             own.name = spec
         agent = CheckedCompiled(own) if is_compiled(own) else Checked(own)

@@ -146,7 +146,7 @@ def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, floa
     display = _Display(console, job.config)
     options = {"command": job.command, "show": display.show}
     run = learner(job.config.learner_name).start(job.config, job.folder, **options)
-    if job.resumed and _has_checkpoint(job.folder):
+    if job.resumed:
         run.resume()
     job.write()
     console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
@@ -157,11 +157,6 @@ def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, floa
             return (run.finish(), run.seconds) if run.train() else None
         except Stopped:
             return None
-
-
-def _has_checkpoint(folder: Path) -> bool:
-    """Return whether a run was interrupted after its first checkpoint; else it begins anew."""
-    return any(next(folder.glob(made), None) for made in ("resume*/*", "best*", "curve*"))
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from carolus_env import bots
 from carolus_env.bots import Agent, AgentLike
+from carolus_env.bots.registry import is_function
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.games import (
     SIDE_BY_SIDE,
@@ -86,6 +89,12 @@ def blocks(
                 first += games
 
     here = isinstance(workers, InProcess)
+    for name, agent in () if here else zip(plan.agents, agents, strict=True):
+        if reason := _why_unsendable(agent):
+            raise ValueError(
+                f"agent {name!r} cannot be sent to workers, since {reason}: put it into a file and "
+                "name it by its spec string, such as my_bot.py:MyBot, or play with workers=1"
+            )
     job = _BlockPlayer(plan, tuple(agents), records, progress if here else None)
     try:
         for _, block in results(workers, job, tasks()):
@@ -101,6 +110,23 @@ def blocks(
         failed = ArenaError(str(error))
         failed.traceback = error.traceback
         raise failed from error
+
+
+def _why_unsendable(agent: AgentLike) -> str:
+    """Return why another process could not find an agent's class or function; empty if it could."""
+    if isinstance(agent, str):
+        return ""
+    inner = getattr(agent, "agent", agent)  # that of a `Checked`
+    made_of: Any = inner if is_function(inner) else getattr(inner, "function", type(inner))
+    name = made_of.__name__
+    if name == "<lambda>":
+        return "it is a lambda"
+    if "<locals>" in made_of.__qualname__:
+        return f"{name} is made inside a function"
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    if made_of.__module__ == "__main__" and (file is None or not Path(file).exists()):
+        return f"{name} is in a program without a file"
+    return ""
 
 
 def block_size(seconds: float, remaining: int, workers: int) -> int:

@@ -238,7 +238,7 @@ def make_external(argument: str) -> Agent:
     words = shlex.shlex(argument, posix=True, punctuation_chars=",")
     words.whitespace_split, words.commenters = True, ""
     try:
-        parts = list(words)
+        parts = [os.path.expanduser(word) for word in words]  # noqa: PTH111 - not all are paths
     except ValueError as error:
         raise AgentError(NAME, f"{error} in {argument!r}") from None
     end = parts.index(",") if "," in parts else len(parts)

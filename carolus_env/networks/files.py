@@ -134,7 +134,7 @@ class Model(Generic[S]):
 
 def file_of(path: str | Path) -> Path:
     """Return the file of a model that is named with or without the suffix."""
-    path = Path(path)
+    path = Path(path).expanduser()
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 

@@ -117,9 +117,11 @@ def integer(name: str, value: Any) -> int:
     """Check a value; return it as an int.
 
     Raises:
-        TypeError: unless it is a whole number.
+        TypeError: unless it is a whole number; True and False are none.
     """
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, got {shown(value)}") from None

@@ -30,6 +30,7 @@ import json
 import math
 import reprlib
 from collections.abc import Iterable, Mapping
+from types import FunctionType
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -50,7 +51,24 @@ _KINDS: Final = {
     list: "a list",
     dict: "an object",
 }
-_SHORT: Final = reprlib.Repr()
+
+
+class _Short(reprlib.Repr):
+    """A short text of any value; classes, functions and objects have the names of their source."""
+
+    def repr_type(self, value: type, level: int) -> str:
+        return f"the class {value.__name__}"
+
+    def repr_function(self, value: FunctionType, level: int) -> str:
+        return "a lambda" if value.__name__ == "<lambda>" else f"the function {value.__name__}"
+
+    def repr_instance(self, value: object, level: int) -> str:
+        if type(value).__repr__ is object.__repr__:
+            return f"an object of class {type(value).__name__}"
+        return super().repr_instance(value, level)
+
+
+_SHORT: Final = _Short()
 _SHORT.maxlist = 15  # a number for each territory
 
 
