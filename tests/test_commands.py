@@ -1,5 +1,6 @@
 """The commands: their names, bots in users' files, and two processes on one output."""
 
+import json
 import os
 import shlex
 import shutil
@@ -16,6 +17,7 @@ from carolus_env.commands import choice, dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
 from carolus_env.system.command import USER_ERROR
 from carolus_env.system.files import BusyError, locked
+from carolus_env.system.terminal import plain_console
 
 ROOT = Path(__file__).parent.parent
 
@@ -96,6 +98,69 @@ def test_what_cannot_be_warmed_up_is_reported(capfd):
     assert "greddy  failed: UnknownAgentError" in said.err
     assert warmup.main(["--workers", "0"]) == 2
     assert "--workers must be a whole number from 1 to 256" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("program", ["carolus", "python -m carolus_env"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyse nowhere.txt",
+        "play --bot nobody --no-open",
+        "engine nobody",
+        "replay nowhere.jsonl --quite",
+        "warmup --workers none",
+        "dataset random --out data --games 0",
+        "evaluate random nobody",
+        "train --players 9",
+    ],
+)
+def test_a_message_begins_with_the_command_as_it_was_typed(program, words, capsys):
+    pytest.importorskip("starlette")
+    assert choice.main(words.split(), program) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"{program} {words.split()[0]}: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["my run", "it's", "ppo[lr=3e-4]", "x:fire:y", "a[/]", "$HOME", "`x`", "a\nb", "[red]"]
+)
+def test_a_command_that_is_suggested_can_be_pasted_into_a_shell(name, capsys):
+    given = ["--resume", Path("runs") / name]
+    text = choice.command_line("train", "carolus train", *given)
+    plain_console().print(f"stopped and saved; continue: {text}")
+    pasted = capsys.readouterr().out.partition("continue: ")[2]
+    shell = subprocess.run(
+        ["sh"], input=f"carolus() {{ printf '%s\\0' \"$@\"; }}\n{pasted}", stdout=subprocess.PIPE,
+        text=True, check=True,
+    )  # fmt: skip
+    assert shell.stdout.split("\0")[:-1] == ["train", *map(str, given)]
+
+
+STREAMS = {
+    "evaluate 棋手.py:Bot random --games 2 --json r.json >&-": "",
+    "evaluate 棋手.py:Bot random --games 2 <&- >&- 2>&-": "",
+    "evaluate 棋手.py:Bot random --games 2": r"\u68cb\u624b.py:Bot",
+    "engine random <&- >&-": "",
+    "play --terminal --seed 1 <&- >&-": "",
+    "play --terminal --seed 1 --bot 棋手.py:Bot <&-": "holds 1 2 3 4 5",
+}
+
+
+@pytest.mark.parametrize("words", STREAMS)
+def test_closed_streams_and_terminals_of_few_characters_and_columns_are_no_traceback(
+    words, tmp_path
+):
+    bot_file(tmp_path, "Bot = RandomBot\n")
+    (tmp_path / "my_bot.py").rename(tmp_path / "棋手.py")
+    odd = {"PYTHONIOENCODING": "ascii", "COLUMNS": "40", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m carolus_env {words}"],
+        cwd=tmp_path, env=os.environ | odd, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr and STREAMS[words] in done.stdout
+    if "--json" in words:
+        assert json.loads((tmp_path / "r.json").read_text())["games"] == 2
 
 
 ENDINGS = {

@@ -170,6 +170,12 @@ def test_without_rich_the_table_is_plain_and_says_the_same(run, monkeypatch):
         ("random --bench --players 7", "--players must be a whole number from 2 to 4, got 7"),
         ("random --bench --games 5", "--games"),
         ("gredy --bench", "'gredy'"),
+        ("random --bench --seed 5 --max-rounds 9", "--bench does not use --seed, --max-rounds"),
+        ("random --bench --partners adjacent", "--bench does not use --partners"),
+        ("random --suite --schedule field", "--suite does not use --schedule"),
+        ("random --suite --workers 2", "--suite does not use --workers"),
+        ("random --suite --bench", "--suite does not use --bench"),
+        ("greedy random --partners adjacent", "--partners needs --players 4"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str, said: str) -> None:
@@ -290,6 +296,16 @@ def test_without_the_extra_there_are_ratings_and_no_report_and_it_is_said(
     assert (code, out) == (1, "")
     assert "pip install 'carolus-env[evaluation]'" in err and err.count("\n") == 1
     assert not (tmp_path / "cup").exists()
+
+
+def test_ctrl_c_while_the_report_is_made_says_what_is_kept(run, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate.report, "write_report", interrupted)
+    code, _, err = run("greedy", "random", "--games", 20, "--out", tmp_path / "cup")
+    assert (code, err.count("\n")) == (130, 1)
+    assert "20 of 20 games kept, 20 counted" in err and "--resume" in err
 
 
 def test_ctrl_c_before_any_game_leaves_the_file(run, tmp_path, bot_file, monkeypatch):

@@ -215,6 +215,10 @@ WRONG = {
     "--lost greedy": "--lost needs a FILE",
     "--port 70000": "--port must be from 0 to 65,535",
     "--bot nobody": "unknown agent 'nobody'",
+    "--terminal --port 80": "--terminal does not use --port",
+    "--people 2 --max-rounds 9": "the page does not use --people, --max-rounds",
+    "--terminal broken.jsonl --seed 1": "--terminal with a FILE does not use --seed",
+    "--terminal --partners adjacent": "--partners needs --players 4",
     "broken.jsonl": "broken.jsonl: line 1: not JSON",
 }
 

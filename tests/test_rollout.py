@@ -271,6 +271,8 @@ def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):
         ([str(file), "--base", "nobody"], "unknown agent 'nobody'"),
         ([str(file), "--move", "d9"], "move 'd9'"),
         ([str(file), "--rounds", "2", "--value", "mcts"], "a value function must be"),
+        ([str(file), "--value", "ppo"], "--value needs --rounds"),
+        ([str(file), "--move", "d1", "--most", "3"], "--most needs"),
     ):
         assert command.main(words) == 2
         assert text in capsys.readouterr().err
