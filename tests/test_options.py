@@ -103,5 +103,5 @@ def test_files_may_begin_with_a_mark_and_paths_with_the_home_folder(tmp_path, mo
     (tmp_path / "bot.py").write_text("def act(states, generators):\n    pass\n")
     assert make("~/bot.py:act").name == "~/bot.py:act"
     for spec in ("value:~/none", "exe:~/none"):
-        with pytest.raises(ValueError, match="^[^~]*none"):
+        with pytest.raises(ValueError, match=r"^[^~]*none"):
             make(spec)
