@@ -74,7 +74,7 @@ FAULTS = [
     # by a second hand
     ("the Emperor stays behind when his region is absorbed", K + "regions.py", '        s["emperor"] = region\n', "        pass\n", "nojit:rulebook nojit:properties"),
     ("a face that nobody can take is taken", K + "courts.py", "elif face != CROWN and can_be_taken(s, face):", "elif face != CROWN:", "nojit:rulebook nojit:properties"),
-    ("random actions leave out the last choice", K + "legal.py", "SPAN[number])\n", "max(SPAN[number] - 1, 1))\n", "batch properties"),
+    ("random actions leave out the last choice", K + "legal.py", "SPAN[legal_row])\n", "max(SPAN[legal_row] - 1, 1))\n", "batch properties"),
     ("the learner stays in its seat", "envs/learner.py", "self.seats[rows] = (self.seats[rows] + 1) % self.rules.players", "pass", "gym learner"),
     ("what ended is seen from seat 0", "envs/learner.py", "observation.observe(ended.states, ended.seats, dtype=dtype)", "observation.observe(ended.states, ended.seats * 0, dtype=dtype)", "gym learner"),
     ("anyone may play a record's event", "records/events.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
@@ -92,7 +92,10 @@ FAULTS = [
     ("a resumed run's time begins anew", L + "run.py", '_Clock(numbers["seconds"])', "_Clock()", "learners"),
     ("games do not replace a run's minutes", L + "td.py", 'instead = {"minutes": None} if "games" in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("explicit chance forgets what others rolled", "bots/search/tree.py", 'if chance == EXPLICIT or (player == s["player"] and s["phase"] != DISC):', 'if player == s["player"] and (chance == EXPLICIT or s["phase"] != DISC):', "search"),
-    ("the game begun first is dropped though in use", "play/api.py", "        self.move_to_end(key)\n", "", "play_server"),
+    ("the game begun first is dropped though in use", "play/store.py", "self._items.move_to_end(key)", "pass", "play_server"),
+    ("a field that does not fit the others passes", "records/validity.py", "            raise PositionError(f\"position: {where}{problem}\")", "            pass", "state position"),
+    ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
+    ("an error that is no Exception hangs its game", "play/work.py", "except BaseException as raised:", "except Exception as raised:", "play_server"),
 ]
 # fmt: on
 

@@ -190,7 +190,7 @@ def test_when_the_game_is_over_nothing_more_is_played():
 
 
 def test_a_bot_that_fails_is_named_and_can_be_asked_again():
-    failures = [ZeroDivisionError("by nought")]
+    failures = [SystemExit(3), ZeroDivisionError("by nought")]
 
     class Broken(bots.RandomBot):
         def act(self, states, generators):
@@ -201,6 +201,8 @@ def test_a_bot_that_fails_is_named_and_can_be_asked_again():
     session = Session.new(Rules(), [Broken(), None], seed=3)
     _, said = typed("", session=session)
     assert "Broken failed with ZeroDivisionError: by nought" in said
+    assert "Broken failed with SystemExit: 3" in said
+    typed("", session=session)
     assert session.player == 1
 
 
@@ -254,3 +256,12 @@ def test_the_command_plays_what_is_piped_in(monkeypatch, capsys, tmp_path):
         assert said in printed.out and printed.err == ""
     assert first_record(file)["agents"] == [None, "greedy", "greedy"]
     assert taken_up(first_record(file), Roster()).rules == Rules(3, "deferred")
+
+
+def test_bytes_that_are_no_text_are_no_move_and_the_game_goes_on(monkeypatch, capsys):
+    lines = io.BytesIO("d3, \u00fc\nsave w\u00f6lf.jsonl\nboard\nquit\nquit\n".encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(lines, encoding="ascii"))
+    assert command.main(["--terminal", "--seed", "3"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "" and "name a file: save FILE" in printed.out
+    assert printed.out.endswith("disc> quit\n")

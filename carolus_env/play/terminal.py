@@ -11,6 +11,7 @@ A line is one of the `COMMANDS`, or moves separated by commas:
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import sys
@@ -350,6 +351,8 @@ def new_session(
 def run(session: Session, roster: Roster) -> None:
     """Play on standard input and output."""
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    if isinstance(sys.stdin, io.TextIOWrapper):  # bytes that are no text are no move either
+        sys.stdin.reconfigure(errors="surrogateescape")
     ask = _piped(sys.stdin, sys.stdout)
     if sys.stdin.isatty():
         ask = input
