@@ -13,9 +13,10 @@ import pytest
 
 from carolus_env import evaluation
 from carolus_env.commands import evaluate
+from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import STATE
 from carolus_env.evaluation import blocks
-from carolus_env.records import arrays
+from carolus_env.records import arrays, read_records
 from carolus_env.system import files
 from carolus_env.system.files import BusyError, check_writable, locked, replacing, write_file
 from carolus_env.system.log import Log, read_lines
@@ -101,6 +102,16 @@ def test_a_tournament_on_a_full_disk_says_so_and_goes_on_later(
     lines = [read_lines(each / "games.jsonl").lines for each in (cup, tmp_path / "whole")]
     one, other = ([line for line in each if b'"game"' in line] for each in lines)
     assert one == other
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz"])
+def test_records_on_a_full_disk_end_with_a_whole_game(tmp_path, monkeypatch, largest, name):
+    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 5)
+    cup = evaluation.Tournament(evaluation.Plan(Rules(2), ("random", "greedy"), deals=30))
+    largest(60_000 if name.endswith("jsonl") else 12_000)
+    with pytest.raises(OSError, match=rf"too large: .*{name}'"):
+        cup.run(records=tmp_path / name)
+    assert 0 < len(list(read_records(tmp_path / name))) == cup.games < 60
 
 
 # ------------------------------------------------------------------------------------ replacing
