@@ -35,6 +35,11 @@ FAULTS = [
     ("order is counted counter-clockwise", "engine/observation.py", 'clockwise_from(viewer, int64(s["order"][place]), at.players)', 'clockwise_from(int64(s["order"][place]), viewer, at.players)', "observation"),
     ("this round is not left", "engine/observation.py", 'max(int64(s["round"]), 1) + 1, ROUND', 'max(int64(s["round"]), 1), ROUND', "observation"),
     ("castles by team, not from the viewer's on", "engine/observation.py", 's["castles"][team_at(own_team, k, at.teams)]', 's["castles"][k]', "observation"),
+    # options and commands
+    ("a number above its limit is allowed", "system/arguments.py", "(high is None or value <= high)", "(high is None or value <= high + 1)", "nojit:options"),
+    ("an option that a mode does not use passes", "system/command.py", "if name not in set(used)]", "if name in ()]", "evaluate"),
+    ("a suggested command is not quoted", "commands/choice.py", "shlex.join([*words, *map(str, arguments)])", '" ".join([*words, *map(str, arguments)])', "commands"),
+    ("a closed output stays closed", "system/command.py", "if getattr(sys, name) is None:", "if getattr(sys, name) == 0:", "commands"),
     # records and notation
     ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
     ("a region across territory 0 is not named by one", "notation/moves.py", "(int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES", "first <= int(where) <= last", "nojit:notation"),

@@ -96,6 +96,15 @@ def test_a_table_and_help_say_what_the_errors_say(capsys):
         assert entry.metadata["about"] in shown and f"--{name}" in shown
 
 
+def test_a_field_that_declares_nothing_is_refused():
+    @dataclass
+    class Plain:
+        size: int = 3
+
+    with pytest.raises(TypeError, match="size must be declared by option"):
+        declared(Plain)
+
+
 def test_files_may_begin_with_a_mark_and_paths_with_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "options.toml").write_text('runs = "~/mine"\n', encoding="utf-8-sig")

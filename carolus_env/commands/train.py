@@ -49,6 +49,7 @@ from carolus_env.system.command import (
     INTERRUPTED,
     add_options,
     command,
+    needs,
     parser_of,
 )
 from carolus_env.system.failures import UserError
@@ -185,7 +186,12 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     names = [*first, *(name for name in known if name not in first)]
     add_options(parser, config, names, as_dict(config))
     values = vars(parser.parse_args(arguments))
-    config = replaced(config, {name: values[name] for name in known if name in values})
+    given = {name: value for name, value in values.items() if name in known}
+    config = replaced(config, given).extended(
+        {name: given[name] for name in config.resumable if name in given}
+    )
+    for name, need in config.unused().items():
+        needs(given, name, False, need)
     return Job(config, _new_folder(config, program), line, provenance(), resumed=False)
 
 

@@ -126,6 +126,10 @@ class RunConfig:
         """Return a copy with another budget, to continue a run."""
         return dataclasses.replace(self, **changes)
 
+    def unused(self) -> dict[str, str]:
+        """Return the options that have no effect beside the others, and what they need."""
+        return {} if self.players == 4 else {"partners": "--players 4"}
+
     def check(self) -> None:
         """Refuse options that cannot work, before anything starts.
 

@@ -105,6 +105,11 @@ class Sb3Config(RunConfig):
         candidates = self.candidates if self.actions == "turns" else 0
         return Size(self.players, candidates, self.width, self.layers)
 
+    def unused(self) -> dict[str, str]:
+        """See `RunConfig.unused`."""
+        needs = {} if self.actions == "turns" else {"candidates": "--actions turns"}
+        return {**super().unused(), **needs}
+
     def check(self) -> None:
         """Refuse what Stable-Baselines3 would not refuse, before anything starts."""
         super().check()

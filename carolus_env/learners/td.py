@@ -121,7 +121,9 @@ class TdConfig(SelfPlayConfig):
         return games if self.minutes is not None else min(games, self.games - done)
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with another number of games or minutes; games alone replace minutes."""
+        """Return a copy with another number of games or minutes; games replace minutes."""
+        if "games" in changes and changes.get("minutes") is not None:
+            raise ValueError("a run ends after games or after minutes: name one of them")
         instead = {"minutes": None} if "games" in changes else {}
         return replace(self, **{**instead, **changes})
 

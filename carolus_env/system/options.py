@@ -80,13 +80,19 @@ def group(kind: type, heading: str) -> Any:
 
 
 def declared(kind: Any) -> dict[str, Field[Any]]:
-    """Return the options of a dataclass by name, those of its groups among them."""
+    """Return the options of a dataclass by name, those of its groups among them.
+
+    Raises:
+        TypeError: for a field that neither `option` nor `group` made.
+    """
     found: dict[str, Field[Any]] = {}
     for entry in fields(kind):
         if _is_group(entry):
             found |= declared(entry.default_factory)
         elif entry.metadata:
             found[entry.name] = entry
+        else:
+            raise TypeError(f"the field {entry.name} must be declared by option(...)")
     return found
 
 
@@ -96,7 +102,7 @@ def headings(kind: Any) -> dict[str, str]:
     for entry in fields(kind):
         if _is_group(entry):
             found |= dict.fromkeys(declared(entry.default_factory), entry.metadata["heading"])
-        elif entry.metadata:
+        else:
             found[entry.name] = entry.metadata["heading"]
     return found
 
@@ -199,7 +205,7 @@ def check_fields(options: Any) -> None:
         ValueError: see `checked`.
     """
     for entry in fields(options):
-        if entry.metadata and not _is_group(entry):
+        if not _is_group(entry):
             value = checked(entry, getattr(options, entry.name))
             object.__setattr__(options, entry.name, value)
 
