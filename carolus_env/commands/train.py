@@ -187,9 +187,8 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     add_options(parser, config, names, as_dict(config))
     values = vars(parser.parse_args(arguments))
     given = {name: value for name, value in values.items() if name in known}
-    config = replaced(config, given).extended(
-        {name: given[name] for name in config.resumable if name in given}
-    )
+    length = {name: given[name] for name in config.resumable if name in given}
+    config = replaced(config, given).extended(length)
     for name, need in config.unused().items():
         needs(given, name, False, need)
     return Job(config, _new_folder(config, program), line, provenance(), resumed=False)
