@@ -27,7 +27,7 @@ from carolus_env.engine.streams import branch
 from carolus_env.system.arrays import I64, U64, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel
 
-NOBODY: Final = -1
+NO_AGENT: Final = -1
 """Entry of a seating table: a seat that no agent plays. The loop leaves a game waiting there."""
 
 Rows = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class Games(NamedTuple):
     states: States
     """``(N,)``."""
     tables: npt.NDArray[np.int64]
-    """``(N, players)``: the number of the agent at each seat, or `NOBODY`."""
+    """``(N, players)``: the number of the agent at each seat, or `NO_AGENT`."""
     streams: npt.NDArray[np.uint64]
     """``(N, players)``: the random stream of the agent at each seat; or ``(N, 1)``: of all."""
 
@@ -88,7 +88,7 @@ def play(
     rows: Rows | None = None,
     answer: Answer = answer,
 ) -> Iterator[Step]:
-    """Play games on until each is over, waits at a seat of `NOBODY`, or is left by ``roll``.
+    """Play games on until each is over, waits at a seat of `NO_AGENT`, or is left by ``roll``.
 
     Args:
         games: the games to play, changed in place.

@@ -17,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import turns
+from carolus_env.engine.kernels.courts import most_elsewhere
+from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
+from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.observation import slices_of
 from carolus_env.engine.rules import (
     CLANS,
@@ -30,15 +33,7 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import STATE, States
-from carolus_env.planning.heuristic import (
-    FEATURES,
-    acts_this_round,
-    count_at,
-    paladins_out,
-    strengths,
-    write_features,
-    write_seats,
-)
+from carolus_env.planning.heuristic import FEATURES, write_features
 from carolus_env.planning.plans import (
     CandidateList,
     first_of,
@@ -195,12 +190,7 @@ def _write_clans(s: np.void, player: Int, team: Int, row: F32, at: Int) -> Any:
     for clan in range(CLANS):
         holder = int64(s["control"][clan])
         held = 0 if holder == NOBODY else (1 if int64(s["team"][holder]) == team else -1)
-        most, threat = 0, 0
-        for other in range(int64(s["players"])):
-            if other != player:
-                most = max(most, int64(s["courts"][other, clan]))
-                if int64(s["team"][other]) != team:
-                    threat = max(threat, int64(s["reserves"][other, clan]))
+        most, threat = most_elsewhere(s, player, clan)
         column = at + clan
         row[column] = held
         _put(row, column + CLANS, int64(s["courts"][player, clan]) - most, _LEAD)

@@ -24,7 +24,7 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.system.arguments import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
-LEARNER = lockstep.NOBODY
+LEARNER = lockstep.NO_AGENT
 """Entry of a seating: a seat of the learner, whose decisions come from outside."""
 
 

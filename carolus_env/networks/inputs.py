@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.kernels.courts import reserve_size
+from carolus_env.engine.kernels.courts import most_elsewhere, reserve_size
+from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
+from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.rules import (
     CLANS,
     DICE,
@@ -65,15 +67,7 @@ from carolus_env.networks.tables import (
     layout,
     table_rows,
 )
-from carolus_env.planning.heuristic import (
-    FEATURES,
-    acts_this_round,
-    count_at,
-    paladins_out,
-    strengths,
-    write_features,
-    write_seats,
-)
+from carolus_env.planning.heuristic import FEATURES, write_features
 from carolus_env.system.arrays import F32, I16, I32, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
@@ -220,10 +214,7 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
             holder = int64(s["control"][clan])
             if at_hand == 0 or (holder != NOBODY and int64(s["team"][holder]) == team):
                 continue
-            most = 0
-            for other in range(players):
-                if other != seat:
-                    most = max(most, int64(s["courts"][other, clan]))
+            most, _ = most_elsewhere(s, seat, clan)
             needed = max(most + 1 - int64(s["courts"][seat, clan]), 1)
             if needed <= min(at_hand, dice):
                 inputs.spare[role, clan] = min(dice - needed, own + at_hand - needed)
@@ -304,12 +295,7 @@ def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> 
         for role in range(players):
             seat = inputs.seats[role]
             team = int64(s["team"][seat])
-            most, threat = 0, 0
-            for other in range(players):
-                if other != seat:
-                    most = max(most, int64(s["courts"][other, clan]))
-                    if int64(s["team"][other]) != team:
-                        threat = max(threat, int64(s["reserves"][other, clan]))
+            most, threat = most_elsewhere(s, seat, clan)
             held = 0
             if holder != NOBODY:
                 held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)

@@ -19,25 +19,22 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.kernels.courts import clans_of, reserve_size
-from carolus_env.engine.kernels.packed import NOTHING, WORD, eight_counts
+from carolus_env.engine.kernels.courts import reserve_size
+from carolus_env.engine.kernels.packed import NOTHING
+from carolus_env.engine.kernels.regions import count_at, heir_of, paladins_out, strengths
+from carolus_env.engine.kernels.turns import acts_this_round
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CLANS,
-    CROWN_CHOICE,
     DICE,
-    DISC,
     DISCS,
-    MAX_PLAYERS,
     MAX_TEAMS,
-    MOVE,
     NOBODY,
     OVER,
-    PLACE,
     TEAMS,
 )
 from carolus_env.engine.state import States, as_states
-from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
+from carolus_env.system.arrays import F64, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 
@@ -113,54 +110,9 @@ SURE: Final = 50.0  # the winners' score when the game is over
 _MARGIN, _LEAD = 3, 6
 
 _HIGHEST = np.array([hand.bit_length() for hand in range(1 << DISCS)])
-_8, _16, _32 = uint64(8), uint64(16), uint64(32)
-_255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 
 # ------------------------------------------------------------------------------------ features
-
-
-@kernel
-def count_at(circle: tuple[Bits, Bits], region: Int) -> Int:
-    """Return the count of ``region`` in a circle, which is two words."""
-    word = circle[0] if region < WORD else circle[1]
-    return int64((word >> uint64(8 * (region % WORD))) & _255)
-
-
-@kernel
-def strengths(s: np.void, team: Int) -> tuple[Bits, Bits]:
-    """Return a circle of the paladins that count for the team, castles not included.
-
-    Counts are bytes. More than 255 paladins on a region would distort the evaluation, but no rule.
-    """
-    clans = clans_of(s, team)
-    low, high = NOTHING, NOTHING
-    for clan in range(CLANS):
-        counts = (clans >> uint64(8 * clan)) & uint64(1)
-        low += eight_counts(s["region_paladins"][clan], 0) * counts
-        high += eight_counts(s["region_paladins"][clan], WORD) * counts
-    return low, high
-
-
-@kernel
-def paladins_out(s: np.void, clan: Int) -> Int:
-    """Return the clan's paladins on all regions, at most 200."""
-    word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
-        s["region_paladins"][clan], WORD
-    )
-    pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
-    pairs += pairs >> _32
-    return int64((pairs + (pairs >> _16)) & _SUM)
-
-
-@kernel
-def acts_this_round(s: np.void, place: Int) -> bool:
-    """Return whether the player at ``place`` in the order still has an action turn this round."""
-    phase = s["phase"]
-    if s["round"] == 0 or phase in (DISC, OVER):
-        return False
-    own_turn = phase in (PLACE, MOVE) or (phase == CROWN_CHOICE and s["crown_deferred"] == 1)
-    return place >= int64(s["turn"]) + (0 if own_turn else 1)
 
 
 @kernel
@@ -201,15 +153,6 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
 def _count_clans(s: np.void, features: F64) -> None:
     for clan in range(CLANS):
         count_clan(s, clan, features)
-
-
-@kernel
-def heir_of(owner: Int, power_0: Int, power_1: Int, power_2: Int) -> Int:
-    """Return the team that would get a region of these strengths, ``owner`` for a tie."""
-    heir = owner
-    heir = 0 if power_0 > max(power_1, power_2) else heir
-    heir = 1 if power_1 > max(power_0, power_2) else heir
-    return 2 if power_2 > max(power_0, power_1) else heir
 
 
 @kernel
@@ -330,19 +273,6 @@ def rivals(team: Int, teams: Int) -> tuple[Int, Int]:
     """Return the two other teams; of two teams the other one, twice."""
     first = (team + 1) % teams
     return first, first if teams == 2 else (team + 2) % teams
-
-
-@inlined
-def write_seats(s: np.void, player: Any, seats: Any) -> None:
-    """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
-    players = int64(s["players"])
-    if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
-        for role in range(players):
-            seats[role] = (player + role) % players
-        return
-    pair = player & 2
-    seats[0], seats[2] = player, player ^ 1
-    seats[1], seats[3] = 2 - pair, 3 - pair
 
 
 @kernel

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels.courts import controlling_team
-from carolus_env.engine.kernels.regions import region_at, strength
+from carolus_env.engine.kernels.regions import heir_of, region_at, strength
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DICE, MAX_TEAMS, NOBODY, OVER, TERRITORIES
 from carolus_env.engine.state import STATE, States
@@ -42,7 +42,6 @@ from carolus_env.planning.heuristic import (
     count_but_clans,
     count_clan,
     forget_features,
-    heir_of,
     margin,
     weigh,
     write_final_scores,

@@ -78,6 +78,18 @@ def leads(s: np.void, player: Int, clan: Int) -> bool:
 
 
 @kernel
+def most_elsewhere(s: np.void, player: Int, clan: Int) -> tuple[Int, Int]:
+    """Return the most paladins of the clan in another court, and in an opponent's reserve."""
+    court, reserve, team = 0, 0, s["team"][player]
+    for other in range(int64(s["players"])):
+        if other != player:
+            court = max(court, int64(s["courts"][other, clan]))
+            if s["team"][other] != team:
+                reserve = max(reserve, int64(s["reserves"][other, clan]))
+    return court, reserve
+
+
+@kernel
 def place_in_court(s: np.void, player: Int, clan: Int) -> None:
     """Place a paladin in the court; with the lead comes control, with a tie control stays."""
     s["courts"][player, clan] += 1

@@ -9,10 +9,20 @@ from __future__ import annotations
 import numpy as np
 
 from carolus_env.engine.kernels.courts import clans_of
-from carolus_env.engine.kernels.packed import clan_word, lanes, sum_of
+from carolus_env.engine.kernels.packed import (
+    NOTHING,
+    WORD,
+    clan_word,
+    eight_counts,
+    lanes,
+    sum_of,
+)
 from carolus_env.engine.rules import CLANS, NOBODY
-from carolus_env.system.arrays import Bits, Int, int64
+from carolus_env.system.arrays import Bits, Int, int64, uint64
 from carolus_env.system.compiler import kernel, separate
+
+_8, _16, _32 = uint64(8), uint64(16), uint64(32)
+_255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 
 @kernel
@@ -121,3 +131,49 @@ def settle_region(s: np.void) -> bool:
     take_over(s, region, team)
     merge_neighbours(s)
     return True
+
+
+# ------------------------------------------------------------------------------------ the circle
+
+
+@kernel
+def strengths(s: np.void, team: Int) -> tuple[Bits, Bits]:
+    """Return a circle of the paladins that count for the team, castles not included.
+
+    Counts are bytes: with more than 255 paladins on a region they are wrong, so no rule rests on
+    them.
+    """
+    clans = clans_of(s, team)
+    low, high = NOTHING, NOTHING
+    for clan in range(CLANS):
+        counts = (clans >> uint64(8 * clan)) & uint64(1)
+        low += eight_counts(s["region_paladins"][clan], 0) * counts
+        high += eight_counts(s["region_paladins"][clan], WORD) * counts
+    return low, high
+
+
+@kernel
+def count_at(circle: tuple[Bits, Bits], region: Int) -> Int:
+    """Return the count of ``region`` in a circle, which is two words."""
+    word = circle[0] if region < WORD else circle[1]
+    return int64((word >> uint64(8 * (region % WORD))) & _255)
+
+
+@kernel
+def paladins_out(s: np.void, clan: Int) -> Int:
+    """Return the clan's paladins on all regions, at most 200."""
+    word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
+        s["region_paladins"][clan], WORD
+    )
+    pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
+    pairs += pairs >> _32
+    return int64((pairs + (pairs >> _16)) & _SUM)
+
+
+@kernel
+def heir_of(owner: Int, power_0: Int, power_1: Int, power_2: Int) -> Int:
+    """Return the team that would get a region of these strengths, ``owner`` for a tie."""
+    heir = owner
+    heir = 0 if power_0 > max(power_1, power_2) else heir
+    heir = 1 if power_1 > max(power_0, power_2) else heir
+    return 2 if power_2 > max(power_0, power_1) else heir

@@ -6,6 +6,8 @@ decision, `take_roll` a roll; both continue until the next decision or roll is d
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from carolus_env.engine.kernels import generator
@@ -34,6 +36,7 @@ from carolus_env.engine.rules import (
     FIRST_DISC,
     FIRST_MOVE,
     FIRST_PLACE,
+    MAX_PLAYERS,
     MIN_REGIONS,
     MOVE,
     NOBODY,
@@ -45,7 +48,7 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.system.arrays import F32, F64, I64, U8, U64, Bits, Int, int64
-from carolus_env.system.compiler import kernel
+from carolus_env.system.compiler import inlined, kernel
 
 ALL_DISCS = (1 << DISCS) - 1
 
@@ -104,6 +107,19 @@ def seat_players(s: np.void, first_player: Int) -> None:
     s["round"] = 0
     s["turn"] = 0
     await_roll(s)
+
+
+@inlined
+def write_seats(s: np.void, player: Any, seats: Any) -> None:
+    """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
+    players = int64(s["players"])
+    if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
+        for role in range(players):
+            seats[role] = (player + role) % players
+        return
+    pair = player & 2
+    seats[0], seats[2] = player, player ^ 1
+    seats[1], seats[3] = 2 - pair, 3 - pair
 
 
 @kernel
@@ -318,6 +334,16 @@ def end_turn(s: np.void) -> None:
         end_game(s, BY_MAX_ROUNDS, 0)
     else:
         begin_round(s)
+
+
+@kernel
+def acts_this_round(s: np.void, place: Int) -> bool:
+    """Return whether the player at ``place`` in the order still has an action turn this round."""
+    phase = s["phase"]
+    if s["round"] == 0 or phase in (DISC, OVER):
+        return False
+    own_turn = phase in (PLACE, MOVE) or (phase == CROWN_CHOICE and s["crown_deferred"] == 1)
+    return place >= int64(s["turn"]) + (0 if own_turn else 1)
 
 
 # ------------------------------------------------------------------------------------ the end
