@@ -171,7 +171,7 @@ def test_a_run_by_minutes_ends_after_that_much_time_of_learning(tmp_path):
     sizes = {"width": 16, "hidden": 4, "candidates": 5, "games_per_round": 4, "eval_games": 2}
     config = TdConfig(workers=1, minutes=0.01, **sizes)
     run, shares = SelfPlayRun(TdLearner, config, tmp_path), []
-    run.show = lambda progress: shares.append(progress.share)
+    run.show = lambda progress: shares.append(progress.fraction)
     assert run.train()
     assert run.pool.cpu_seconds >= 0.6
     assert shares == sorted(shares)
@@ -180,4 +180,8 @@ def test_a_run_by_minutes_ends_after_that_much_time_of_learning(tmp_path):
     run.evaluate(2, run.snapshot())
     assert run.pool.cpu_seconds == spent, "evaluations are not learning"
     longer = config.extended({"games": 9})
-    assert (longer.games, longer.minutes, longer.share(3, 90.0)) == (9, None, pytest.approx(1 / 3))
+    assert (longer.games, longer.minutes, longer.progress(3, 90.0)) == (
+        9,
+        None,
+        pytest.approx(1 / 3),
+    )

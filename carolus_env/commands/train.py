@@ -363,7 +363,7 @@ class _Display:
         self._bar.update(
             self._task,
             description=progress.phase,
-            completed=min(progress.share, 0.9999),  # rich would stop the clock at 1
+            completed=min(progress.fraction, 0.9999),  # rich would stop the clock at 1
             text="  ".join(numbers),
             end=None if left is None else time.monotonic() + left,
         )

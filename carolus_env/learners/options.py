@@ -212,17 +212,17 @@ class SelfPlayConfig(RunConfig):
         """The network's size."""
         return Size(self.players, self.width, self.hidden, self.policy)
 
-    def share(self, done: int, cpu_seconds: float) -> float:
-        """Return the share of the run that is done, from 0 to 1 or more."""
+    def progress(self, done: int, cpu_seconds: float) -> float:
+        """Return the fraction of the run that is done, from 0 to 1 or more."""
         raise NotImplementedError
 
     def round_size(self, done: int) -> int:
         """Return the decisions or games of the next round."""
         raise NotImplementedError
 
-    def rate_at(self, share: float) -> float:
-        """Return the learning rate after this share of the run."""
-        decay = min(max((share - self.flat) / (1 - self.flat), 0.0), 1.0)
+    def rate_at(self, progress: float) -> float:
+        """Return the learning rate after this fraction of the run."""
+        decay = min(max((progress - self.flat) / (1 - self.flat), 0.0), 1.0)
         return float(self.learning_rate * (self.learning_rate_end / self.learning_rate) ** decay)
 
     def first_weights(self) -> dict[str, npt.NDArray[np.float32]]:

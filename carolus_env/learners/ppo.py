@@ -123,7 +123,7 @@ class PpoConfig(SelfPlayConfig):
     def budget(self) -> str:
         return f"{self.steps:,} decisions, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
-    def share(self, done: int, cpu_seconds: float) -> float:
+    def progress(self, done: int, cpu_seconds: float) -> float:
         return done / self.steps
 
     def round_size(self, done: int) -> int:

@@ -12,10 +12,11 @@ import dataclasses
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation, not_clearly_weaker, prepare
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
-from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.options import RunConfig, SelfPlayConfig
 from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
@@ -52,7 +53,7 @@ class Progress:
         phase: one of `PHASES`.
         done: decisions or games learnt from so far, by this process and those it resumed.
         per_s: decisions or games in a second of learning, by this process.
-        share: finished share of the learning.
+        fraction: fraction of the learning that is done.
         left: seconds that remain, evaluations included, roughly; None: not known.
         detail: what is compiled, or how many games against whom; else empty.
         loss: recent mean loss; None: not known.
@@ -62,7 +63,7 @@ class Progress:
     phase: str
     done: int
     per_s: float
-    share: float
+    fraction: float
     left: float | None = None
     detail: str = ""
     loss: float | None = None
@@ -70,36 +71,6 @@ class Progress:
 
 
 Show = Callable[[Progress], None]
-
-
-class Run(Protocol):
-    """A training run, as the command ``train`` uses it."""
-
-    folder: Path
-    stop: Stop
-    """Set it, and the run ends after the update under way, or within an evaluation, with a
-    checkpoint."""
-
-    def resume(self) -> None:
-        """Continue from the last checkpoint; without one begin anew.
-
-        Raises:
-            ValueError: when it cannot be read.
-        """
-
-    def train(self) -> bool:
-        """Train to the end of the run; returns False when it was stopped before."""
-
-    def finish(self) -> Evaluation:
-        """Save the last network, evaluate the best one, and write ``result.json``.
-
-        Raises:
-            Stopped: when it was stopped.
-        """
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Seconds of each of `PHASES` so far, in all processes of the run."""
 
 
 class Clock:
@@ -148,6 +119,68 @@ class Clock:
         return sum(self._before.values()) + sum(self.here().values())
 
 
+class Run(ABC):
+    """A training run, as the command ``train`` uses it.
+
+    Args:
+        config: the hyperparameters.
+        folder: the run's folder; it exists.
+        command: the command line, for the models' files.
+        show: a function to call with the progress; other threads call it, too.
+
+    Attributes:
+        stop: set it, and the run ends after the update under way, or within an evaluation, with a
+            checkpoint.
+        clock: the seconds of each of `PHASES`.
+
+    Raises:
+        ValueError: for options that cannot work.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: Path,
+        *,
+        command: str = "",
+        show: Show = lambda progress: None,
+    ) -> None:
+        config.check()
+        self.config, self.folder, self.command, self.show = config, folder, command, show
+        self.stop, self.clock = Stop(), Clock()
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each of `PHASES` so far, in all processes of the run."""
+        return self.clock.seconds()
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Continue from the last checkpoint; without one begin anew.
+
+        Raises:
+            ValueError: when it cannot be read.
+        """
+
+    @abstractmethod
+    def train(self) -> bool:
+        """Train to the end of the run; returns False when it was stopped before."""
+
+    @abstractmethod
+    def finish(self) -> Evaluation:
+        """Save the last network, evaluate the best one, and write ``result.json``.
+
+        Raises:
+            Stopped: when it was stopped.
+        """
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Count the time of the ``with`` block as an evaluation's, which `stop` ends."""
+        with self.stop.watched(), self.clock.during(EVALUATING):
+            yield
+
+
 class _Background:
     """A function that runs beside its caller, in a thread that does not keep the process alive."""
 
@@ -177,44 +210,34 @@ class _Background:
             raise self._error
 
 
-class SelfPlayRun:
+class SelfPlayRun(Run):
     """A training run of a learner by self-play.
 
     Args:
         learner: the algorithm.
-        config: the hyperparameters.
-        folder: the run's folder; it exists.
-        command: the command line, for the models' files.
-        show: a function to call after every round, and as evaluations and compiling go on; other
-            threads call it, too.
+        config, folder, keywords: as for `Run`; ``show`` is called after every round, and as
+            evaluations and compiling go on.
 
     Attributes:
-        stop: the flag of `Run`.
         done: decisions or games learnt from so far.
         pool: the workers that learn.
-
-    Raises:
-        ValueError: for options that cannot work.
     """
+
+    config: SelfPlayConfig
 
     def __init__(
         self,
         learner: type[SelfPlayLearner[Any]],
         config: SelfPlayConfig,
         folder: Path,
-        *,
-        command: str = "",
-        show: Show = lambda progress: None,
+        **keywords: Any,
     ) -> None:
-        config.check()
-        self.learner, self.config, self.rules = learner, config, config.rules
-        self.folder, self.show, self.command = folder, show, command
+        super().__init__(config, folder, **keywords)
+        self.learner, self.rules = learner, config.rules
         self.curve = Curve()
-        self.stop = Stop()
         self.done = 0
         self.pool = WorkerPool(learner, config)
-        self._clock = Clock()
-        self._begun = 0, 0.0  # done and share, when this process began
+        self._begun = 0, 0.0  # done and progress, when this process began
         self._before = 0  # decisions or games before the last round
         self._due = False  # an evaluation, which comes before the next round
         self._noted = 0, self.pool.stats.copy()  # done, and statistics, at the curve's last point
@@ -222,14 +245,9 @@ class SelfPlayRun:
         self._scalars: Scalars | None = None
 
     @property
-    def share(self) -> float:
-        """The share of the run that is done, from 0 to 1 or more."""
-        return self.config.share(self.done, self.pool.cpu_seconds)
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """See `Run.seconds`."""
-        return self._clock.seconds()
+    def progress(self) -> float:
+        """The fraction of the run that is done, from 0 to 1 or more."""
+        return self.config.progress(self.done, self.pool.cpu_seconds)
 
     # ------------------------------------------------------------------------ training
 
@@ -243,22 +261,22 @@ class SelfPlayRun:
         Returns:
             True when all is done; False after `stop`.
         """
-        if self.share >= 1:
+        if self.progress >= 1:
             return True
         if self.done == 0:
             with self._surviving():
                 self.checkpoint()
         with contextlib.suppress(Stopped), self._logging(), self._compiling():
-            with self._clock.during(COMPILING):
+            with self.clock.during(COMPILING):
                 self._tell(COMPILING)
                 _Background(self.pool.warm_up).wait(self.stop)
-            with self._clock.during(LEARNING):
+            with self.clock.during(LEARNING):
                 self._prepare()
-                self._begun = self.done, self.share
+                self._begun = self.done, self.progress
                 self._tell(LEARNING)
-                while self.share < 1 and not self.stop.is_set:
+                while self.progress < 1 and not self.stop.is_set:
                     self._pass()
-        return self.share >= 1
+        return self.progress >= 1
 
     def _pass(self) -> None:
         """Do a round, with the evaluation and the checkpoint that are due after it."""
@@ -268,17 +286,17 @@ class SelfPlayRun:
         if not resumed:
             self._before = self.done
             count = config.round_size(self.done)
-            self.pool.learn(self.done, count, config.rate_at(self.share))
+            self.pool.learn(self.done, count, config.rate_at(self.progress))
             self.done += count
             self._note()
-            self._due = self.share < 1 and self._passed(config.eval_every)
+            self._due = self.progress < 1 and self._passed(config.eval_every)
         try:
             if self._due and not self.stop.is_set:
                 self._evaluate(self.snapshot(), config.eval_games)
                 self._due = False
                 self._tell(LEARNING)
         finally:  # an evaluation that is stopped is due when the run is resumed
-            ends = self.share >= 1 or self.stop.is_set
+            ends = self.progress >= 1 or self.stop.is_set
             if ends or resumed or self._passed(checkpoint_every):
                 try:
                     self.checkpoint()
@@ -307,7 +325,7 @@ class SelfPlayRun:
         """Show what is compiled in the ``with`` block."""
 
         def tell(entry: str) -> None:
-            self._tell(self._clock.phase or COMPILING, f"compiling {entry}")
+            self._tell(self.clock.phase or COMPILING, f"compiling {entry}")
 
         with notice.told(tell):
             yield
@@ -325,11 +343,11 @@ class SelfPlayRun:
 
     def _note(self) -> None:
         """Log the last round, and add a point to the curve."""
-        if self._passed(self.config.curve_every) or self.share >= 1:
+        if self._passed(self.config.curve_every) or self.progress >= 1:
             metrics, pool = self._metrics(), self.pool
             scalars = {
                 **{f"train/{name}": value for name, value in metrics.items()},
-                "train/learning_rate": self.config.rate_at(self.share),
+                "train/learning_rate": self.config.rate_at(self.progress),
                 f"time/{self.config.unit}_per_s": self._pace(),
                 "time/cpu_minutes": pool.cpu_seconds / 60,
             }
@@ -353,15 +371,15 @@ class SelfPlayRun:
 
     def _pace(self) -> float:
         """Return the decisions or games in a second of learning, by this process."""
-        return (self.done - self._begun[0]) / max(self._clock.here()[LEARNING], 1e-9)
+        return (self.done - self._begun[0]) / max(self.clock.here()[LEARNING], 1e-9)
 
     def _left(self) -> float | None:
         """Return the seconds that remain, roughly; None before the first round."""
-        learnt, progress = self._clock.here()[LEARNING], self.share - self._begun[1]
-        if progress <= 0:
+        learnt, gained = self.clock.here()[LEARNING], self.progress - self._begun[1]
+        if gained <= 0:
             return None
-        learning = learnt * max(1 - self.share, 0) / progress
-        evaluations, seconds = len(self.curve.evaluation), self._clock.seconds()
+        learning = learnt * max(1 - self.progress, 0) / gained
+        evaluations, seconds = len(self.curve.evaluation), self.clock.seconds()
         if not evaluations or not seconds[LEARNING]:
             return learning * (1 + _BEFORE_ANY) + _BEFORE_ANY * learnt
         each = seconds[EVALUATING] / evaluations
@@ -377,7 +395,7 @@ class SelfPlayRun:
                 phase,
                 self.done,
                 self._pace(),
-                self.share,
+                self.progress,
                 self._left(),
                 detail,
                 loss,
@@ -389,7 +407,7 @@ class SelfPlayRun:
         """Return the place of a point of the curve."""
         return {
             self.config.unit: self.done,
-            "seconds": round(self._clock.total(), 1),
+            "seconds": round(self.clock.total(), 1),
             "cpu_seconds": round(self.pool.cpu_seconds, 1),
         }
 
@@ -434,10 +452,10 @@ class SelfPlayRun:
             Stopped: when the run was stopped.
         """
         best, config = self.folder / "best", self.config
-        with self.stop.watched(), self._compiling():
-            with self._clock.during(COMPILING):
+        with self._compiling():
+            with self.clock.during(COMPILING):
                 self._prepare().wait(self.stop)
-            with self._clock.during(EVALUATING):
+            with self.evaluating():
                 self._tell(EVALUATING)
                 keeps = not self._has("best") or not_clearly_weaker(
                     self.agent(model),
@@ -497,7 +515,7 @@ class SelfPlayRun:
         try:
             yield
         except OSError as error:
-            if self.share >= 1:
+            if self.progress >= 1:
                 raise
             self._warn(error)
 
@@ -542,7 +560,7 @@ class SelfPlayRun:
             self.done = int(numbers["done"])
             self._noted = int(numbers["noted"]), np.array(arrays["noted"])
             self._due = bool(numbers["due"])
-            self._clock = Clock(numbers["seconds"])
+            self.clock = Clock(numbers["seconds"])
             self.curve = Curve(**numbers["curve"])
         except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
             raise ValueError(

@@ -41,11 +41,11 @@ from carolus_env.integrations.sb3_agent import (
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig, algorithm, eval_every_option
 from carolus_env.learners.provenance import provenance
-from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Show
+from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Run
 from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.files import file_of
 from carolus_env.planning.plans import MOST_PLANS
-from carolus_env.system.cancellation import Stop, Stopped
+from carolus_env.system.cancellation import Stopped
 from carolus_env.system.files import write_json
 from carolus_env.system.options import option
 
@@ -142,36 +142,11 @@ def make_env(
     return CarolusVecEnv(config.rules, n, opponents, seed=seed)
 
 
-class Sb3Run:
-    """A run in its folder, see `run.Run`.
+class Sb3Run(Run):
+    """A run in its folder; the arguments are those of `run.Run`."""
 
-    Args:
-        config: the hyperparameters.
-        folder: the run's folder; it exists.
-        command: the command line, for the models' files.
-        show: a function to call with the progress.
-
-    Raises:
-        ValueError: for options that cannot work.
-    """
-
-    def __init__(
-        self,
-        config: Sb3Config,
-        folder: Path,
-        *,
-        command: str = "",
-        show: Show = lambda progress: None,
-    ) -> None:
-        config.check()
-        self.config, self.folder, self.command, self.show = config, folder, command, show
-        self.stop, self.clock = Stop(), Clock()
-        self._checkpoint: Path | None = None
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """See `run.Run.seconds`."""
-        return self.clock.seconds()
+    config: Sb3Config
+    _checkpoint: Path | None = None
 
     def resume(self) -> None:
         """Go on from the last checkpoint, a zip of Stable-Baselines3; without one begin anew.
@@ -264,14 +239,14 @@ class Sb3Run:
             detail = f"{played:,} games against {spec}"
             self.show(Progress(EVALUATING, steps, 0.0, steps / self.config.steps, detail=detail))
 
-        with self.clock.during(EVALUATING), self.stop.watched():
-            return self.config.evaluate(agent, games, near, advance=advance)
+        return self.config.evaluate(agent, games, near, advance=advance)
 
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""
         config, best = self.config, MlpModel.load(self.folder / "best")
         near = Curve.load(self.folder).elo()
-        result = self.evaluate(agent_of(best), config.final_games, config.steps, near)
+        with self.evaluating():
+            result = self.evaluate(agent_of(best), config.final_games, config.steps, near)
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         return result
 
@@ -350,7 +325,7 @@ class Evaluate(MaskableEvalCallback):
             return True
         done = self.num_timesteps
         self._run.show(Progress(EVALUATING, done, 0.0, done / self._run.config.steps))
-        with self._run.clock.during(EVALUATING):
+        with self._run.evaluating():
             return super()._on_step()
 
     def _log_success_callback(self, *given: Any) -> None:

@@ -111,7 +111,7 @@ class TdConfig(SelfPlayConfig):
             amount = f"{self.minutes:g} CPU minutes of learning, evaluations not counted"
         return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
-    def share(self, done: int, cpu_seconds: float) -> float:
+    def progress(self, done: int, cpu_seconds: float) -> float:
         if self.minutes is not None:
             return cpu_seconds / 60 / self.minutes
         return done / self.games
@@ -240,9 +240,9 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     add_up(weights, inputs, activations.sums)
     apply_layers(weights, stage, activations)
     for role in range(teams):
-        share = target[(first_team + role) % teams]
-        loss -= share * np.log(max(float(activations.values[role]), 1e-9))
-        deltas.scores[role] = activations.values[role] - float32(share)
+        wanted = target[(first_team + role) % teams]
+        loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
+        deltas.scores[role] = activations.values[role] - float32(wanted)
     transpose(weights.hidden[stage], memory.hidden)
     backpropagate(weights, stage, memory.hidden, activations, deltas)
     learn_layers(adagrad, weights, squares, stage, activations, deltas, rate)
