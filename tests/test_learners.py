@@ -37,6 +37,7 @@ from carolus_env.learners.run import LEARNING, SelfPlayRun
 from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, tensors, threads
+from carolus_env.system.failures import UserError
 from carolus_env.system.log import Log
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
@@ -577,7 +578,7 @@ def test_a_run_killed_before_its_first_checkpoint_is_resumed_from_the_start(tmp_
     (tmp_path / "r" / ".lock").write_text("1")
     assert train.read_job(words(learner, tmp_path)).folder == job.folder, "not even a config"
     job.write()
-    with pytest.raises(ValueError, match=r"exists already: choose another --name, or --resume .*r"):
+    with pytest.raises(UserError, match=r"choose another --name, or continue it: .* --resume .*r"):
         train.read_job(words(learner, tmp_path))
     (tmp_path / "r" / "resume").mkdir()
     again = train.read_job(["--resume", str(tmp_path / "r")])
