@@ -18,7 +18,7 @@ from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
 from carolus_env.engine.state import to_bytes
 from carolus_env.engine.streams import new_streams
 from carolus_env.records.position import from_dict, from_json, to_dict, to_json
-from carolus_env.records.validity import PositionError, check
+from carolus_env.records.validity import PositionError, check_positions
 
 
 def test_a_seed_gives_a_position_other_dice():
@@ -327,11 +327,11 @@ SET = {("control", 0): 2, ("region_owner", 0): 2, ("emperor",): 14, ("regions",)
 def test_a_record_whose_fields_do_not_fit_is_no_position(place):
     """Fields that `from_dict` computes, and those of seats, teams and regions that are not used."""
     states, (name, *index) = engine.new_games(Rules(), 3, seed=0), place
-    check(states)
+    check_positions(states)
     at = (1, *index)
     states[name][at] = SET.get(place, states[name][at] + 1)
     with pytest.raises(PositionError, match=r"^position: game 1: "):
-        check(states)
+        check_positions(states)
 
 
 @st.composite
@@ -384,10 +384,10 @@ def test_a_rearranged_position_is_refused_or_playable():
         if playable[-1]:
             generators = new_streams(0, 1)
             for _ in range(60):
-                check(game)
+                check_positions(game)
                 if not engine.is_over(game)[0]:
                     strategies.advance(game, generators)
-            check(game)
+            check_positions(game)
             assert to_bytes(from_json(to_json(game[0]))) == to_bytes(game)
 
     check_one()

@@ -31,7 +31,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import States, winning_teams
 from carolus_env.engine.streams import seed_generators
 from carolus_env.records.check import read_rules
-from carolus_env.records.validity import PositionError, check
+from carolus_env.records.validity import PositionError, check_positions
 from carolus_env.system import untrusted
 from carolus_env.system.untrusted import DataError, get, integer, integers, one_of, shown, table
 
@@ -129,7 +129,7 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
         states = _read(untrusted.check(data, dict, "it"), seed)
     except DataError as error:
         raise PositionError(f"position: {error}") from None
-    check(states)
+    check_positions(states)
     return states
 
 

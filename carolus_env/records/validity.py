@@ -1,4 +1,4 @@
-"""Reachability of positions: `check` refuses those that no game can reach and says why.
+"""Reachability of positions: `check_positions` refuses those that no game can reach and says why.
 
 Kernels index their arrays by what a game holds, unchecked. So whatever makes games of bytes, JSON
 or text from outside checks them here, whole: a field that is within its range can still point
@@ -58,7 +58,7 @@ def from_bytes(data: bytes) -> States:
 
     Raises:
         ValueError: when the length is not a multiple of the record's.
-        PositionError: for a position that no game can reach, see `check`.
+        PositionError: for a position that no game can reach, see `check_positions`.
     """
     instance("data", data, (bytes, bytearray, memoryview), "bytes")
     if len(data) % STATE.itemsize:
@@ -67,7 +67,7 @@ def from_bytes(data: bytes) -> States:
             "each"
         )
     states = np.frombuffer(data, STATE).copy()
-    check(states)
+    check_positions(states)
     return states
 
 
@@ -98,7 +98,7 @@ def are_set_ups(states: States) -> npt.NDArray[np.bool_]:
     return result
 
 
-def check(states: States) -> None:
+def check_positions(states: States) -> None:
     """Refuse positions that no game can reach.
 
     Raises:
