@@ -114,10 +114,6 @@ Arguments = ParamSpec("Arguments")
 _NOT_STARTED: Final = "call reset first: no game has started"
 
 
-class NotStartedError(gymnasium.error.ResetNeeded, AttributeError):
-    """An attribute of an environment that is there after the first `reset` only."""
-
-
 class _NotStarted:
     """A stand-in for the game before the first `reset`, without attributes."""
 
@@ -148,12 +144,6 @@ class CheckedEnv(OrderEnforcingWrapper):
     def clone(self) -> CheckedEnv:
         """Return an independent copy, dice to come included."""
         return copy.deepcopy(self)
-
-
-_MADE_BY_RESET: Final = (
-    *("agent_selection", "rewards", "_cumulative_rewards"),
-    *("terminations", "truncations", "infos"),
-)
 
 
 class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
@@ -210,12 +200,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self._game: Game = cast(Game, _NotStarted())
         self.agents: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
-        """Refuse what `reset` makes, where there was none: Python asks for missing names only."""
-        if name in _MADE_BY_RESET:
-            raise NotStartedError(_NOT_STARTED)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def _known(self, agent: str) -> str:
         one_of("agent", agent, tuple(self.possible_agents))
         return agent
@@ -271,15 +255,37 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if self._window is not None:
             self._window.show(self._frame(), self.metadata["render_fps"])
 
+    def last(self, observe: bool = True) -> Any:
+        """Return observation, reward, terminated, truncated and info of the selected agent.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        try:
+            agent = self.agent_selection
+        except AttributeError:
+            raise gymnasium.error.ResetNeeded(_NOT_STARTED) from None
+        return (
+            self.observe(agent) if observe else None,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            self.infos[agent],
+        )
+
     def step(self, action: int | None) -> None:
         """Carry out the selected player's decision, and roll what is due.
 
         Raises:
+            ResetNeeded: before the first `reset`.
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
             TypeError: when the action is not a whole number.
             ValueError: when an agent whose game is over gives another action than None.
         """
-        agent = self.agent_selection
+        try:
+            agent = self.agent_selection
+        except AttributeError:
+            raise gymnasium.error.ResetNeeded(_NOT_STARTED) from None
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return

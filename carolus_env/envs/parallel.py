@@ -73,9 +73,10 @@ class CarolusParallelEnv(ParallelEnv):
             IllegalActionError, TypeError: see `raw_env.step`.
         """
         env = self.aec_env
-        mover = env.agent_selection
         if not self.agents:
+            env.state()  # refused before the first `reset`
             return {}, {}, {}, {}, {}
+        mover = env.agent_selection
         instance("actions", actions, Mapping, "a dict with an action of each agent")
         if mover not in actions:
             raise KeyError(f"actions lack {mover}, who is to move, got those of {[*actions]}")
