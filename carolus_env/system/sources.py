@@ -29,8 +29,14 @@ def of_package(*modules: str) -> dict[str, Path]:
         path = _path(PACKAGE, name)
         if path is not None and name not in files:
             files[name] = path
-            waiting += _imports(path.read_bytes(), name, path.name == "__init__.py")
+            waiting += _imports_of(path, path.stat().st_mtime_ns, name)
     return files
+
+
+@cache
+def _imports_of(path: Path, changed: int, module: str) -> tuple[str, ...]:
+    """Return the names that a module's file, last changed then, may import."""
+    return tuple(_imports(path.read_bytes(), module, path.name == "__init__.py"))
 
 
 def of_user(module: str, file: str | Path) -> dict[str, bytes]:
