@@ -89,7 +89,7 @@ FAULTS = [
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/vector.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
-    ("a partner's reserve is a threat", "envs/candidates.py", '                if int64(s["team"][other]) != team:\n', "                if True:\n", "turns"),
+    ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
     ("a heading of any round is read", "notation/games.py", 'if (heading and int(heading[1]) == state["round"]) or line', "if heading or line", "nojit:notation"),
     ("a long test forgets its first deals", E + "sequential.py", "            before = counts[-1]\n", "", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "if stop < self.games:", "if stop <= self.games:", "ratings"),
