@@ -197,7 +197,7 @@ def check_tensorboard(learner, folder, unit):
     assert rates[0].value > rates[-1].value
 
 
-def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
+def test_a_run_measures_its_regret_on_the_half_of_the_suite_that_learners_may_see(
     tmp_path, monkeypatch, capsys
 ):
     full = data.shipped(2)
@@ -212,7 +212,7 @@ def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
     wanted = placing.measure(suite, best, "learn").summary()["disc"]
     assert read(folder, "result")["regret"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
     assert all(0 <= point["regret"][0] <= 1 for point in read(folder, "curve")["evaluation"])
-    assert "loss a decision" in capsys.readouterr().out
+    assert "regret a decision" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class Curve:
         (line,) = axis.plot(places, mean, marker=".", ls="--", color="tab:red")
         axis.fill_between(places, low, high, color=line.get_color(), alpha=0.12, lw=0)
         axis.set_ylim(0, 1.05 * high.max())
-        axis.set_ylabel("loss a decision, % of a win (dashed)", color=line.get_color())
+        axis.set_ylabel("regret a decision, % of a win (dashed)", color=line.get_color())
 
     def draw(self, players: int, style: CurveStyle) -> bytes:
         """Draw the curve as a PNG: ratings among the rungs met above, training games below.
