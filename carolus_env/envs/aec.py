@@ -96,17 +96,19 @@ from carolus_env.drawing.raster import WIDE, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
 from carolus_env.engine import observation
-from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, OPTIONS, RuleOptions, Rules
+from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States
 from carolus_env.envs import starts
+from carolus_env.envs.options import (
+    RENDER_FPS,
+    RENDER_MODES,
+    check_options,
+    observation_box,
+    rules_for,
+)
 from carolus_env.games.game import Game
 from carolus_env.records import make_record
 from carolus_env.system.arguments import instance, integer, one_of, seed_number
-
-ILLEGAL = ("raise", "forfeit")
-DTYPES = ("float32", "uint8")
-RENDER_MODES = (None, "ansi", "rgb_array", "human")
-RENDER_FPS = 2
 
 Arguments = ParamSpec("Arguments")
 
@@ -430,50 +432,3 @@ def env(*args: Any, **options: Any) -> CheckedEnv:
     Takes the arguments of `raw_env`.
     """
     return CheckedEnv(raw_env(*args, **options))
-
-
-def rules_for(env: type, players: int, options: RuleOptions) -> Rules:
-    """Return the rules that the keywords of an environment name.
-
-    Args:
-        env: the environment's class, whose own keywords an error names too.
-        players: 2, 3 or 4.
-        options: the keywords that are not the environment's own.
-
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for rules that no game can have.
-    """
-    for name in options:
-        if name not in OPTIONS:
-            own = [key for key in inspect.signature(env).parameters if key != "rules"]
-            known = ", ".join(dict.fromkeys([*own, *OPTIONS]))
-            raise TypeError(f"{env.__name__} has no option {name!r}, known are {known}")
-    return Rules(players, **options)
-
-
-def check_options(
-    illegal: str,
-    observation: str,
-    render_mode: str | None,
-    render_modes: tuple[str | None, ...] = RENDER_MODES,
-) -> None:
-    """Check the options that environments share.
-
-    Raises:
-        ValueError: naming the option, its value and what is allowed.
-    """
-    for name, value, allowed in (
-        ("illegal", illegal, ILLEGAL),
-        ("observation", observation, DTYPES),
-        ("render_mode", render_mode, render_modes),
-    ):
-        one_of(name, value, allowed)
-
-
-def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
-    """Return the observation space, with a bound for each entry."""
-    highs = observation.highs(players)
-    if dtype == np.float32:
-        return spaces.Box(np.float32(0), highs * observation.scales(players), dtype=np.float32)
-    return spaces.Box(np.uint8(0), highs, dtype=np.uint8)

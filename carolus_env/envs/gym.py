@@ -32,8 +32,8 @@ from gymnasium.vector import AutoresetMode
 
 from carolus_env.bots import AgentLike
 from carolus_env.engine.rules import RuleOptions
-from carolus_env.envs.aec import check_options, observation_box, rules_for
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.envs.options import check_options, observation_box, rules_for
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import VECTOR_RENDER_MODES, LearnerEnv, LearnerVectorEnv
 from carolus_env.system.arguments import whole_number

@@ -25,8 +25,8 @@ from carolus_env.bots import AgentLike
 from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
 from carolus_env.envs import starts
-from carolus_env.envs.aec import RENDER_FPS, observation_box
 from carolus_env.envs.learner import FinishedGames, FixedOpponents, LearnerGames, Opponents
+from carolus_env.envs.options import RENDER_FPS, observation_box
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import Pictures
 from carolus_env.system.arguments import array, one_of, seed_number

@@ -23,8 +23,8 @@ from carolus_env.drawing.window import Window
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS
 from carolus_env.engine.state import States
 from carolus_env.envs import starts
-from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES
 from carolus_env.envs.learner import FinishedGames, LearnerGames
+from carolus_env.envs.options import RENDER_FPS, RENDER_MODES
 from carolus_env.system.arguments import array, instance, integer, one_of, seed_number
 
 MASKS = ("info", "observation")
