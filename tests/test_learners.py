@@ -369,7 +369,7 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
         nonlocal rounds
         rounds += progress.phase == LEARNING and progress.done > 0
         if rounds == 2:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM if learner == "value" else signal.SIGINT)
             rounds += 1
 
     with monkeypatch.context() as patch:
@@ -377,7 +377,7 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
         assert train.main(words(learner, tmp_path)) == 130
     folder, other = tmp_path / "r", run_of(learner)
     assert f"--resume {folder}" in " ".join(capsys.readouterr().out.split())
-    assert read(folder / "resume", "numbers")["done"] == {"ppo": 256, "value": 16}[learner]
+    assert checkpoint.read(folder)[0]["done"] == {"ppo": 256, "value": 16}[learner]
     assert train.main(["--resume", str(folder)]) == 0
     check_same(folder, other)
 
