@@ -281,7 +281,7 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
     given = {name: str(tmp_path / value) for name, value in environment.items()}
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, given.get(name, ""))
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(numba.config, "CACHE_DIR", given.get("NUMBA", ""))
     (tmp_path / "t").mkdir()
 
