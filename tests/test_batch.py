@@ -1,5 +1,7 @@
 """`GameBatch`: everything in one call, whatever the number of games and threads."""
 
+import itertools
+
 import numpy as np
 import pytest
 from strategies import ALL_KINDS
@@ -55,6 +57,24 @@ def test_the_number_of_threads_changes_nothing(observation):
         assert counted[0].games == counted[1].games > 0
         assert counted[0].returns.tolist() == counted[1].returns.tolist()
         assert contents(one) == contents(other)
+
+
+def test_no_two_threads_write_into_the_same_memory():
+    """A race is seldom seen in results."""
+    read_only = "blank", "scales"
+
+    def written(part):
+        if isinstance(part, np.ndarray):
+            return [part]
+        named = part._asdict() if isinstance(part, tuple) else {}
+        return sum((written(each) for key, each in named.items() if key not in read_only), [])
+
+    batch = GameBatch(SHORT, 5, seed=1, observation="float32", threads=3)
+    for games in (batch._games, batch.clone()._games):
+        each = [written(own) for own in games._buffers]
+        assert len(each) == 3 and len(each[0]) > 9
+        for mine, others in itertools.combinations(each, 2):
+            assert not any(np.shares_memory(a, b) for a in mine for b in others)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

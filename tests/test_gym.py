@@ -135,6 +135,10 @@ def test_seeds_may_be_given_one_a_row_and_without_one_options_continue_the_gener
     consecutive, _ = envs.reset(seed=7)
     listed, _ = envs.reset(seed=[9, None, 7])
     np.testing.assert_array_equal(listed[[0, 2]], consecutive[[2, 0]])
+    for seed in (7, [7, 8, 9]):
+        envs.reset(seed=1)
+        masked, _ = envs.reset(seed=seed, options={"reset_mask": np.array([False, True, True])})
+        np.testing.assert_array_equal(masked[1:], consecutive[1:])
     with pytest.raises(ValueError, match="seed must be one number or 3, got 2"):
         envs.reset(seed=[1, 2])
 

@@ -70,6 +70,16 @@ def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal
     assert paired.difference(0, 1)[0] == pytest.approx(ELO * np.log(8 / 4), abs=1e-6)
 
 
+@pytest.mark.parametrize("partners", ["opposite", "adjacent"])
+def test_ratings_of_teams_follow_from_the_games_that_each_won_wherever_partners_sit(partners):
+    cup = played(Plan(Rules(4, partners=partners), ("greedy", "random"), deals=20, seed=1))
+    [pairing], [greedy, random] = cup.pairings(), cup.summary()["agents"]
+    won = pairing.win_rate[0] * cup.games
+    wanted = ELO * np.log((won + 1) / (cup.games - won + 1))  # half a virtual deal of two games
+    difference = greedy["rating"]["elo"] - random["rating"]["elo"]
+    assert difference == pytest.approx(wanted, abs=1e-3) and difference > 200
+
+
 @given(st.integers(0, 2**32), st.sampled_from([*TEAM.values(), [0, 0, 1, 1]]))
 @settings(max_examples=30, deadline=None)
 def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, of_seat):

@@ -21,7 +21,7 @@ from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.columns import COLUMNS
 from carolus_env.evaluation.pairing import against, games_together
 from carolus_env.evaluation.ratings import Ratings
-from carolus_env.evaluation.sequential import widening
+from carolus_env.evaluation.sequential import SequentialTest, widening
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 from carolus_env.system import sources
@@ -352,6 +352,23 @@ def test_it_stops_when_all_ratings_are_sure_enough(rates):
     before = asked[: asked.index(cup.games)]
     assert len(set(before)) == len(before) >= 2
     assert all(width(games) >= 50 for games in before)
+
+
+@pytest.mark.parametrize("rule", [{"until": 150}, {"test": SequentialTest(-50, 150)}])
+def test_a_stop_rule_is_asked_where_a_file_ends_at_a_checkpoint(tmp_path, rates, rule):
+    path, agents = tmp_path / "games", ("greedy", "greedy", "random")
+    plan = Plan(Rules(2), agents, deals=400, seed=5, **rule)
+    games = played(plan, path).games
+    looks = [deals * plan.games_per_deal for deals in plan.checkpoints()]
+    assert games in looks[1:-1], "the rule ended it"
+    full, before = path.read_bytes(), looks[looks.index(games) - 1]
+    assert played(plan, path, resume=True).complete
+    assert path.read_bytes() == full, "nothing was played"
+    end = full.index(b"\n", full.index(b',%d]' % before)) + 1  # of the block before the last look
+    path.write_bytes(full[:end])
+    again = played(plan, path, resume=True)
+    assert again.complete and again.games == games
+    assert game_lines(path) == [line for line in full.decode().splitlines() if '{"game"' in line]
 
 
 def test_ctrl_c_saves_full_blocks(tmp_path, small_blocks):

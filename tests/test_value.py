@@ -169,6 +169,18 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
         np.testing.assert_allclose(opinion.values[row], value, atol=1e-6)
 
 
+@pytest.mark.parametrize("rules", [Rules(2), Rules(3)], ids=repr)
+def test_following_a_disc_leaves_the_values_of_discs(rules):
+    states = positions(rules, most=2000)
+    due = states["turn"] == rules.players - 2  # one answer is to come
+    states = states[(states["phase"] == DISC) & due][:20]
+    plain = bots.opinion(bot_of(rules, candidates=3), states)
+    followed = bots.opinion(bot_of(rules, candidates=3, follow=3, samples=1), states)
+    same = (plain.probabilities == followed.probabilities).all(axis=1)
+    assert same.sum() > 3
+    np.testing.assert_array_equal(followed.values[same], plain.values[same])
+
+
 @every_number
 def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
     states, weights = positions(Rules(players), most=40), weights_of(players)
