@@ -259,15 +259,15 @@ def test_an_unlisted_choice_is_rolled_out_whatever_else_is_asked(tiny):
 
 
 def test_a_choice_that_is_better_than_the_listed_ones_has_negative_regret(tiny):
-    """Of two choices each loses what the other wins: their games have the same dice."""
-    losses = []
+    """Regrets of two choices against each other are opposite: their games have the same dice."""
+    regrets = []
     for place, listed in ((-1, slice(-1)), (0, slice(None, 0, -1))):
         asked = [replace(one, candidates=one.candidates[listed]) for one in tiny.decisions]
         result = measure(tiny, Fixed(tiny.decisions, place), decisions=asked)
         assert not result.listed.any()
-        losses.append(result.losses)
-    assert losses[0].max() > 0.1
-    np.testing.assert_array_equal(losses[1], -losses[0])
+        regrets.append(result.regrets)
+    assert regrets[0].max() > 0.1
+    np.testing.assert_array_equal(regrets[1], -regrets[0])
 
 
 def test_a_full_turn_is_asked_for(tiny):
