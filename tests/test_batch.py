@@ -65,13 +65,14 @@ def test_no_two_threads_write_into_the_same_memory():
 
     def written(part):
         if isinstance(part, np.ndarray):
-            return [part]
-        named = part._asdict() if isinstance(part, tuple) else {}
-        return sum((written(each) for key, each in named.items() if key not in read_only), [])
+            yield part
+        for name, each in part._asdict().items() if isinstance(part, tuple) else ():
+            if name not in read_only:
+                yield from written(each)
 
     batch = GameBatch(SHORT, 5, seed=1, observation="float32", threads=3)
     for games in (batch._games, batch.clone()._games):
-        each = [written(own) for own in games._buffers]
+        each = [list(written(own)) for own in games._buffers]
         assert len(each) == 3 and len(each[0]) > 9
         for mine, others in itertools.combinations(each, 2):
             assert not any(np.shares_memory(a, b) for a in mine for b in others)
