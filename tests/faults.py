@@ -114,7 +114,7 @@ FAULTS = [
     ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
     ("NaN and infinity lie in every range", "system/arguments.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options wrong_arguments"),
     ("final observations are marked as missing", "envs/vector.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
-    ("networks see adjacent opponents counter-clockwise", "planning/heuristic.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "networks"),
+    ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "networks turns"),
     ("seeds of masked games are those of the first", "envs/vector.py", "self.games.reset(seeds[rows], rows, start)", "self.games.reset(seeds[: len(rows)], rows, start)", "gym"),
     ("regret of a game weights kinds as the suite does", E + "suite/measure.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
 ]

@@ -364,7 +364,7 @@ def test_a_stop_rule_is_asked_where_a_file_ends_at_a_checkpoint(tmp_path, rates,
     full, before = path.read_bytes(), looks[looks.index(games) - 1]
     assert played(plan, path, resume=True).complete
     assert path.read_bytes() == full, "nothing was played"
-    end = full.index(b"\n", full.index(b',%d]' % before)) + 1  # of the block before the last look
+    end = full.index(b"\n", full.index(b",%d]" % before)) + 1  # of the block before the last look
     path.write_bytes(full[:end])
     again = played(plan, path, resume=True)
     assert again.complete and again.games == games
