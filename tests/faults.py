@@ -112,9 +112,9 @@ FAULTS = [
     ("threads share the row from which observations are scaled", "games/batch.py", "self._whole[worker]", "self._whole[0]", "batch"),
     ("regret of unlisted choices is never negative", E + "suite/measure.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
     ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
-    ("NaN and infinity lie in every range", "system/arguments.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options wrong_arguments"),
+    ("NaN and infinity lie in every range", "system/arguments.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
     ("final observations are marked as missing", "envs/vector.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
-    ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "networks turns"),
+    ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),
     ("seeds of masked games are those of the first", "envs/vector.py", "self.games.reset(seeds[rows], rows, start)", "self.games.reset(seeds[: len(rows)], rows, start)", "gym"),
     ("regret of a game weights kinds as the suite does", E + "suite/measure.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
 ]
