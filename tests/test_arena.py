@@ -186,7 +186,6 @@ class Clock:
 
 def test_time_is_shared_out_among_the_decisions_of_a_call(monkeypatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(games, "time", clock)
     monkeypatch.setattr(lockstep, "time", clock)
     slow = Spy(before=clock.wait)
     results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)

@@ -95,7 +95,7 @@ def test_the_hash_is_that_of_the_rungs_and_other_rungs_are_refused(tmp_path):
         ladder.rungs(5)
     for met, named in (({"nobody": None}, "'nobody'"), ({}, "a rung")):
         with pytest.raises(ValueError, match=named):
-            ladder.place(2, met)
+            ladder.place(Rules(2), met)
 
 
 def test_the_nearest_rungs_come_first_and_win_rates_are_logistic_in_the_difference():
@@ -129,13 +129,13 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
     rules = Rules(players)
     team = [rules.team(seat) for seat in range(players)]
     wanted = rate(results.tables, results.shares, team, results.deals, 2, anchor=1)
-    elo, low, high = ladder.place(players, games)
+    elo, low, high = ladder.place(Rules(players), games)
     # with three players, two line-ups of half as many games share the tournament's virtual deal
     assert elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)
     assert low == pytest.approx(rung.elo + wanted.low[0], abs=25)
     assert high == pytest.approx(rung.elo + wanted.high[0], abs=25)
     games = met(players, "greedy:errors=0.3", ["greedy:errors=0.75", "greedy"])
-    elo, low, high = ladder.place(players, games)
+    elo, low, high = ladder.place(Rules(players), games)
     assert low < elo < high
     surplus = 0.0
     for rung in ladder.rungs(players):

@@ -366,7 +366,7 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
         spec: games.results.rows((games.results.tables == number).any(axis=1))
         for number, spec in enumerate(two["opponents"], 1)
     }
-    elo, *interval = ladder.place(2, met)
+    elo, *interval = ladder.place(Rules(2), met)
     assert (two["elo"], two["elo_ci95"]) == (elo, interval)
     assert f"2 players: {elo:+.0f} Elo" in out
     assert "regret of a decision 25.0 % (12.5 - 50.0) of a win" in out

@@ -23,7 +23,7 @@ from carolus_env.bots import AgentError
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE, DISC, PLACE
 from carolus_env.integrations.language import agent as language
-from carolus_env.integrations.language import harness, turns, words
+from carolus_env.integrations.language import harness, prompts, turns
 from carolus_env.integrations.language.chat import Chat, ChatError
 from carolus_env.integrations.language.harness import generate_prompt, observe, parse_response
 from carolus_env.notation import NotationError, turn_text
@@ -159,7 +159,7 @@ def test_refused_discs_and_crowns_say_why():
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_the_rules_have_the_numbers_of_that_game(players):
     rules = ce.Rules(players)
-    text = words.rules_text(rules)
+    text = prompts.rules_text(rules)
     for part in (
         *(f"for {players} players", f"A team with {rules.castles_to_win} castles"),
         *(f"Play {rules.dice} paladins", f"Roll {rules.dice} dice", "After round 100"),
@@ -168,22 +168,22 @@ def test_the_rules_have_the_numbers_of_that_game(players):
         assert part in text
     assert len(text) < 4_000 and text.isascii()
     other = ce.Rules(players, crown_choice="deferred", max_rounds=None, partners="adjacent")
-    changed = words.rules_text(other)
+    changed = prompts.rules_text(other)
     assert "After round" not in changed and "at the start of your next turn" in changed
     assert ("artner" in text) == ("players 0 and 2 are team A" in text) == (players == 4)
     assert ("players 0 and 1 are team A" in changed) == (players == 4)
 
 
 def test_a_position_in_words_says_what_the_figure_shows():
-    text = words.position_text(figure_5()[0])
+    text = prompts.position_text(figure_5()[0])
     assert "You are player 0, team A. Round 12." in text
     assert "player 0: 7 red*, 8 pink*, 6 blue, 5 yellow, 3 green" in text
     assert "player 1: 6 red, 5 pink, 8 blue*, 6 yellow*, 5 green*" in text
     assert "player 0: 2 red, 2 pink, 3 yellow\n" in text
     # C of figure 6: black has 9 there, 3 of them yellow; white 3
     line = "+2 region 3-5: 2 red, 1 pink, 1 blue, 3 yellow, 2 green; 3 castles of B; strength A3 B9"
-    assert line in words.position_text(figure_6()[0])
-    asked = words.request_text(figure_6()[0], turns=True)
+    assert line in prompts.position_text(figure_6()[0])
+    asked = prompts.request_text(figure_6()[0], turns=True)
     assert "Now play 3 paladins from your reserve, then move the Emperor 1 to 3 steps." in asked
 
 
@@ -246,7 +246,7 @@ def test_an_observation_does_not_tell_the_dice_to_come():
     assert over["isTerminal"] and harness.get_legal_moves(over) == {}
     assert parse_response(answer("d1"), over).error == "no decision is due"
     waiting = ce.new_games(ce.Rules(), 1, seed=1, roll=False)[0]
-    for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
+    for write in (prompts.position_text, lambda state: prompts.request_text(state, turns=True)):
         with pytest.raises(ValueError, match="no decision is due"):
             write(waiting)
 

@@ -258,7 +258,7 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert (tmp_path / "r" / "result.json").exists()
     done = blocked(["--learner", "sb3", "--runs", str(tmp_path), "--name", "other"])
     assert done.returncode == 1
-    expected = "train: torch is missing; --learner sb3 needs the extra 'sb3': pip install"
+    expected = "train.py: torch is missing; --learner sb3 needs the extra 'sb3': pip install"
     assert done.stderr.startswith(expected)
     env = Path("carolus_env/envs/sb3.py").resolve(), "needs the extra 'sb3'"
     examples = (

@@ -211,6 +211,9 @@ def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n
     batch.rollout(30)
     svg = batch._repr_svg_()
     envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=n)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        show(envs)
+    envs.reset(seed=1)
     assert show(batch.states)._repr_svg_() == show(batch).svg == svg
     assert show(envs).svg == show(envs.games.states).svg
     boards = [e for e in ElementTree.fromstring(svg).iter() if e.tag.endswith("}svg")][1:]

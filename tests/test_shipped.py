@@ -18,6 +18,7 @@ from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.evaluation.suite import data
 from carolus_env.learners import read_config
 from carolus_env.networks.network import NetworkModel
+from carolus_env.system.command import parse
 
 HALF = data.Suite.half
 
@@ -37,7 +38,7 @@ def test_agents_and_commands_that_suites_name_can_be_made(players):
         bots.make(spec)
     value_function(header["value"], players)
     words = shlex.split(header["command"])
-    assert suite_command._parser().parse_args(words[3:]).players == players
+    assert parse(suite_command.SuiteOptions, words[3:], "", "").options.recipe.players == players
 
 
 def test_rungs_recipes_and_the_commands_of_models_can_be_made():

@@ -321,6 +321,7 @@ make integrations
 make integrations ARGS="torchrl skrl"
 make ladder
 make lint
+make lint-page
 make signatures
 make tables
 make test

@@ -106,7 +106,7 @@ def inner():
 )
 def test_what_cannot_be_played_is_refused(tmp_path, monkeypatch, agents, options, said):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", "<stdin>")
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "<stdin>", raising=False)
     with pytest.raises(ValueError, match=said):
         Tournament(Plan(Rules(2), ("mine", "random"), deals=1), agents).run(**options)
 

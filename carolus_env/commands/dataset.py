@@ -152,7 +152,10 @@ def _job(options: DatasetOptions) -> Job:
     if len(set(options.agents)) < len(options.agents):
         raise UserError(f"the agents must be different, got {' '.join(options.agents)}")
     if options.minari is not None:
-        minari.import_minari()
+        try:
+            minari.import_minari()
+        except ImportError as error:
+            raise UserError(str(error)) from error
         minari.check_id(options.minari)
     return Job(options.rules, options.agents, options.games, options.seed)
 

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, overload
 
+import gymnasium
 import numpy as np
 
 from carolus_env.drawing import animation
@@ -126,6 +127,8 @@ def show(what: Any, **options: Any) -> Picture | Film:
         raise TypeError(
             f"what to show must be a game, an environment, states or a record, got {type(what)}"
         )
+    if not np.all(states["regions"]):  # zeros, before the first reset
+        raise gymnasium.error.ResetNeeded("call reset first: no game has started")
     if isinstance(states, np.ndarray) and states.shape != (1,):
         svg = boards_svg(states, **options)
     else:

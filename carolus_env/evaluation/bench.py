@@ -81,7 +81,7 @@ def rating(played: Plan, results: Results) -> dict[str, Any]:
         spec: results.rows((results.tables == number).any(axis=1))
         for number, spec in enumerate(rungs, 1)
     }
-    elo, low, high = ladder.place(played.rules.players, met)
+    elo, low, high = ladder.place(played.rules, met)
     return {"elo": elo, "elo_ci95": [low, high], "opponents": list(rungs)}
 
 

@@ -6,7 +6,7 @@ docs/ladder.md shows those without errors. `planner` is the anchor: its rating i
 
     >>> from carolus_env.evaluation import ladder
     >>> [rung.spec for rung in ladder.nearest(2, -700.0, 3)]
-    >>> elo, low, high = ladder.place(2, {"greedy": results})
+    >>> elo, low, high = ladder.place(Rules(2), {"greedy": results})
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
 
 
 def place(
-    players: int, met: Mapping[str, Results], *, seed: int = 0, bootstraps: int = 1000
+    rules: Rules, met: Mapping[str, Results], *, seed: int = 0, bootstraps: int = 1000
 ) -> tuple[float, float, float]:
     """Rate an agent by its games against rungs, whose ratings are taken as given.
 
@@ -113,7 +113,7 @@ def place(
     not the uncertainty of the rungs' own ratings.
 
     Args:
-        players: 2, 3 or 4.
+        rules: rules of the games: who is whose partner.
         met: games against each rung, by spec; the agent is number 0 in their tables
             and sits in every seating equally often. Games of the same deal share luck.
         seed: seed of the bootstrap.
@@ -125,7 +125,8 @@ def place(
     Raises:
         ValueError: when no rung was met, or one is unknown.
     """
-    known, rules = {rung.spec: rung.elo for rung in rungs(players)}, Rules(players)
+    players = rules.players
+    known = {rung.spec: rung.elo for rung in rungs(players)}
     if not met:
         raise ValueError("a place on the ladder needs games against a rung, got none")
     for spec in met:

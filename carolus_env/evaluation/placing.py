@@ -110,14 +110,14 @@ def evaluate(
     met: dict[str, Results] = {}
     if _FAR < rate < 1 - _FAR:
         met[ladder.ANCHOR] = played[ladder.ANCHOR]
-        elo, low, high = ladder.place(players, met)
+        elo, low, high = ladder.place(rules, met)
     elif near is not None and _stands_near(agent, rules, near):
         elo = near
     else:
         elo = ladder.guess(agent, rules, _FEW, EVAL_SEED)
 
     def elo_is_narrow(results: Results) -> bool:
-        _, low, high = ladder.place(players, {**met, spec: results})
+        _, low, high = ladder.place(rules, {**met, spec: results})
         return high - low < NARROW_ELO
 
     while len(met) < MOST_RUNGS:
@@ -128,7 +128,7 @@ def evaluate(
         if spec not in played:
             played[spec] = match.play(spec, elo_is_narrow)
         met[spec] = played[spec]
-        elo, low, high = ladder.place(players, met)
+        elo, low, high = ladder.place(rules, met)
     for spec in bots:
         if spec not in played:
             played[spec] = match.play(spec, match.rate_is_narrow)
