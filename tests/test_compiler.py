@@ -226,9 +226,9 @@ print(linking is not None and linking.linking_works())
         ("", True, ""),  # where it is False, all is well but slow: then `linking` is to be mended
         ("del codegen.JITCodeLibrary", False, ""),
         slow("compiler.CompileResult._replace = None", False, ""),
-        ("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True, ""),
-        ("caching.NullCache = None", None, "code cannot be kept with Numba"),
-        (
+        slow("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True, ""),
+        slow("caching.NullCache = None", None, "code cannot be kept with Numba"),
+        slow(
             "caching.NullCache = type('', (), dict(load_overload=lambda self: 0))",
             *(None, "load_overload takes other arguments"),
         ),
