@@ -252,7 +252,7 @@ NAMES = ("ppo[lr=3e-4]", "x:fire:y", "a[/]b")
 
 @pytest.mark.parametrize("width", [40, 60, 200])
 def test_names_are_printed_as_they_are_on_terminals_of_any_width(width, monkeypatch, capsys):
-    """What is left out where there is little room is said; names are folded, and never lost."""
+    """A narrow table says which columns it leaves out; names are folded, and never lost."""
     summary = three()
     for each, name in zip(summary["agents"], NAMES, strict=True):
         each["spec"] = name

@@ -322,14 +322,10 @@ class CheckedCompiled(Checked, CompiledAgent):
 
 
 class CheckedContext(NamedTuple):
-    """Context of an agent whose choices are checked, see `PlayOnContext`."""
+    """Context of an agent that plays a game on, and whose choices are checked."""
 
-    choose: Callable[..., tuple[int, int]]
-    generators: npt.NDArray[np.uint64]
-    seating: npt.NDArray[np.int64]
-    number: int
-    row: int
-    context: Any
+    turn: PlayOnContext
+    """The context without checks."""
     memory: npt.NDArray[np.uint8]
     """``(N, B)``: the bytes of the games."""
     before: npt.NDArray[np.uint8]
@@ -357,10 +353,9 @@ def _playing_on_checked(choose: Callable[..., tuple[int, int]], plans: bool) -> 
     ) -> Any:
         decisions = 0
         for i in range(rows.shape[0]):
-            turn = CheckedContext(
-                choose, generators, seating, number, rows[i], context, memory, before, fault
-            )
-            decisions += play_on(act, roll_own, states[rows[i]], int64(0), turn)[0]
+            turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
+            checked = CheckedContext(turn, memory, before, fault)
+            decisions += play_on(act, roll_own, states[rows[i]], int64(0), checked)[0]
             if fault[0] >= 0:
                 break
         return decisions
@@ -369,49 +364,51 @@ def _playing_on_checked(choose: Callable[..., tuple[int, int]], plans: bool) -> 
 
 
 @inlined
-def _decide_checked(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
+def _decide_checked(s: np.void, count: Any, carried: Any, checked: Any) -> Any:
     """Take the decision as `_decide`, if it passes."""
+    turn = checked.turn
     column = _column(s, turn)
     if column < 0:
         return False, carried
-    _keep(turn)
+    _keep(checked)
     bits = turn.generators[turn.row, column]
     action, turn.generators[turn.row, column] = turn.choose(s, bits, turn.context)
-    if not _passes(s, int64(action), turn):
+    if not _passes(s, int64(action), checked):
         return False, carried
     turns.play(s, action)
     return True, carried
 
 
 @inlined
-def _decide_plan_checked(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
+def _decide_plan_checked(s: np.void, count: Any, rest: Any, checked: Any) -> Any:
     """Take the decision as `_decide_plan`, if it passes."""
+    turn = checked.turn
     column = _column(s, turn)
     if column < 0:
         return False, rest
-    _keep(turn)
+    _keep(checked)
     bits = turn.generators[turn.row, column]
     plan, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
-    if not _passes(s, int64(first_of(plan)), turn):
+    if not _passes(s, int64(first_of(plan)), checked):
         return False, rest
     turns.play(s, first_of(plan))
     return True, rest_of(plan)
 
 
 @kernel
-def _keep(turn: CheckedContext) -> None:
+def _keep(checked: CheckedContext) -> None:
     """Keep the game as it is before a choice."""
-    for i in range(turn.before.shape[0]):
-        turn.before[i] = turn.memory[turn.row, i]
+    for i in range(checked.before.shape[0]):
+        checked.before[i] = checked.memory[checked.turn.row, i]
 
 
 @kernel
-def _passes(s: np.void, action: Int, turn: CheckedContext) -> bool:
+def _passes(s: np.void, action: Int, checked: CheckedContext) -> bool:
     """Return whether a choice is legal and left the game as it was; if not, note it."""
     same = True
-    for i in range(turn.before.shape[0]):
-        same &= turn.before[i] == turn.memory[turn.row, i]
+    for i in range(checked.before.shape[0]):
+        same &= checked.before[i] == checked.memory[checked.turn.row, i]
     if same and legal.is_legal(s, action):
         return True
-    turn.fault[0], turn.fault[1] = turn.row, action
+    checked.fault[0], checked.fault[1] = checked.turn.row, action
     return False

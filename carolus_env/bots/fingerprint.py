@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,14 @@ from typing import Any, Final
 from carolus_env.bots.agent import Agent, Checked
 from carolus_env.bots.models import FOLDER
 from carolus_env.bots.registry import FunctionAgent
-from carolus_env.system.sources import PACKAGE, loaded_file, named_files, of_package, of_user
+from carolus_env.system.sources import (
+    PACKAGE,
+    digest,
+    loaded_file,
+    named_files,
+    of_package,
+    of_user,
+)
 
 _GAME: Final = ("carolus_env.engine", "carolus_env.bots.lockstep")
 """Modules that play every game."""
@@ -62,8 +68,4 @@ def _package_hash(modules: tuple[str, ...], players: int) -> str:
 
 
 def _hash(contents: Mapping[str, bytes]) -> str:
-    digest = hashlib.sha256()
-    for name, content in sorted(contents.items()):
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()[:16]
+    return digest(contents).hex()[:16]

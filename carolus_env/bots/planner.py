@@ -1,7 +1,7 @@
 """``planner``: plans a whole turn at once, and chooses a disc by playing the round to its end.
 
 At the start of a turn it lists the plans for its paladins and the Emperor (`plans`), values the
-position after each plan (`evaluation`), and plays the best one. To choose a disc (`discs`) it plays
+position after each plan (`heuristic`), and plays the best one. To choose a disc (`discs`) it plays
 the round to its end, all players acting by their best plans and no dice rolled, and values that
 position. A crown becomes the clan that leaves the best position.
 """

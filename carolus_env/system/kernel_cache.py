@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from numba.core import caching, compiler, serialize
 from numba.core import utils as numba_utils
 
 from carolus_env.system.files import write_file
-from carolus_env.system.sources import PACKAGE, of_package, of_user
+from carolus_env.system.sources import PACKAGE, digest, is_of_package, of_package, of_user
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -103,11 +103,11 @@ class _EntryCache(caching.NullCache):
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
         names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
-        theirs = [f for f in self._functions if not of_package(f.__module__)]
+        theirs = [f for f in self._functions if not is_of_package(f.__module__)]
         files = [Path(f.__code__.co_filename).resolve() for f in theirs]  # many bots are in bot.py
         key = (*names, *map(str, files), *map(_with_fields, sig), *codegen.magic_tuple())
-        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
-        name = f"{names[-1]}-{digest}"
+        short = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
+        name = f"{names[-1]}-{short}"
         return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
 
     def _digest(self, code: bytes) -> bytes:
@@ -127,10 +127,10 @@ def sources_stamp(module: str, file: str) -> bytes:
         module: dotted name of the module that makes the entry.
         file: the module's file, read for a module that is not the package's.
     """
-    if of_package(module):
+    if is_of_package(module):
         return _package_stamp(module)
     # A user's module can use any kernel of the package; it is read each time: it may be edited.
-    return _stamp(of_user(module, file), _package_stamp("*"))
+    return digest(of_user(module, file), _package_stamp("*"))
 
 
 @cache
@@ -141,15 +141,7 @@ def _package_stamp(module: str) -> bytes:
     else:
         files = of_package(module)
     settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
-    return _stamp({name: path.read_bytes() for name, path in files.items()}, settings.encode())
-
-
-def _stamp(sources: Mapping[str, bytes], begin: bytes) -> bytes:
-    digest = hashlib.sha256(begin)
-    for name, source in sorted(sources.items()):
-        digest.update(f"{name}\0{len(source)}\0".encode())
-        digest.update(source)
-    return digest.digest()
+    return digest({name: path.read_bytes() for name, path in files.items()}, settings.encode())
 
 
 @cache

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,11 @@ _IMPORT: Final = re.compile(
     re.MULTILINE,
 )
 _INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+def is_of_package(module: str) -> bool:
+    """Return whether a module is one of this package, and not the package itself."""
+    return _path(PACKAGE, module) is not None
 
 
 def of_package(*modules: str) -> dict[str, Path]:
@@ -61,10 +67,19 @@ def of_user(module: str, file: str | Path) -> dict[str, bytes]:
             for imported in _imports(sources[key], name, path.name == "__init__.py"):
                 parts = imported.split(".")
                 for within in (".".join(parts[: k + 1]) for k in range(len(parts))):  # packages
-                    found = _beside(root, within) or loaded_file(within)
+                    found = _file_in(root, within) or loaded_file(within)
                     if found is not None:
                         waiting.append((within, found))
     return sources
+
+
+def digest(contents: Mapping[str, bytes], begin: bytes = b"") -> bytes:
+    """Return the SHA-256 hash of contents by name, in any order, after some first bytes."""
+    result = hashlib.sha256(begin)
+    for name, content in sorted(contents.items()):
+        result.update(f"{name}\0{len(content)}\0".encode())
+        result.update(content)
+    return result.digest()
 
 
 def named_files(spec: str) -> list[Path]:
@@ -92,10 +107,10 @@ def _imports(source: bytes, module: str, is_package: bool) -> Iterator[str]:
 def _path(package: Path, module: str) -> Path | None:
     """Return the file of a module of the package; None for other names and the package itself."""
     name, *inner = module.split(".")
-    return _beside(package.parent, module) if name == package.name and inner else None
+    return _file_in(package.parent, module) if name == package.name and inner else None
 
 
-def _beside(folder: Path, module: str) -> Path | None:
+def _file_in(folder: Path, module: str) -> Path | None:
     """Return the file of a module that Python finds in a folder; None: there is none."""
     below = folder.joinpath(*module.split("."))
     for path in (below.with_name(f"{below.name}.py"), below / "__init__.py"):
