@@ -8,7 +8,7 @@ import pytest
 import strategies
 
 import carolus_env as ce
-from carolus_env.drawing import animation, board_svg, raster, save_animation
+from carolus_env.drawing import animation, board_svg, pixels, save_animation
 from carolus_env.engine.rules import Rules
 from carolus_env.records import RecordError, make_record
 
@@ -96,8 +96,8 @@ def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     pytest.importorskip("resvg")
     record, _, _ = played(3)
     first = animation.frames_of(record)[0].state
-    film = np.array(raster.svg_picture(animation.animation_svg(record, width=400)))
-    board = np.array(raster.svg_picture(board_svg(first, layout="wide", width=400)))
+    film = np.array(pixels.svg_picture(animation.animation_svg(record, width=400)))
+    board = np.array(pixels.svg_picture(board_svg(first, layout="wide", width=400)))
     np.testing.assert_array_equal(film, board)
 
 
@@ -143,8 +143,8 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
         film.seek(k)
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
         board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
-        pixels = np.array(raster.svg_picture(board)).astype(int)
-        apart = np.abs(np.array(film.convert("RGB")) - pixels)
+        wanted = np.array(pixels.svg_picture(board)).astype(int)
+        apart = np.abs(np.array(film.convert("RGB")) - wanted)
         assert apart.mean() < 4 and np.quantile(apart, 0.999) < 50
 
 

@@ -15,8 +15,8 @@ from pettingzoo.test import render_test
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0
-from carolus_env.drawing import Film, Picture, animation, board_svg, raster, show
-from carolus_env.drawing.window import Window
+from carolus_env.drawing import Film, Picture, animation, board_svg, pixels, show
+from carolus_env.drawing.pixels import Window
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
 from carolus_env.records import RecordError, position
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 def small(monkeypatch):
     """Frames that are drawn quickly, in a window that nobody sees."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setitem(raster.WIDE, "width", 120)
+    monkeypatch.setitem(pixels.WIDE, "width", 120)
     yield
     pygame.display.quit()
 
@@ -45,8 +45,8 @@ def frames(monkeypatch):
     return shown
 
 
-def pixels(state, last=None):
-    return raster.board_pixels(state, last=last, **raster.WIDE)
+def marked_board(state, last=None):
+    return pixels.board_pixels(state, last=last, **pixels.WIDE)
 
 
 def stepped(state, action):
@@ -83,8 +83,8 @@ def test_rgb_array_is_the_board_with_the_last_decision_marked(players):
     env = carolus_magnus_v0.env(players=players, render_mode="rgb_array")
     for decisions in (0, 1, 7, 40):
         last = play(env, decisions, seed=players)
-        frame, unmarked = env.render(), pixels(env.games[0])
-        np.testing.assert_array_equal(frame, pixels(env.games[0], last))
+        frame, unmarked = env.render(), marked_board(env.games[0])
+        np.testing.assert_array_equal(frame, marked_board(env.games[0], last))
         assert (frame != unmarked).any() == (decisions > 0), "a mark"
     assert frame.dtype == np.uint8 and frame.shape[2] == 3
     env.reset(options={"position": position.to_dict(env.games[0])})
@@ -95,12 +95,12 @@ def test_the_human_mode_shows_reset_and_every_step_by_itself(frames):
     env = carolus_magnus_v0.env(players=3, render_mode="human", illegal="forfeit")
     last = play(env, 9)
     assert len(frames) == 10
-    np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))
+    np.testing.assert_array_equal(frames[-1][0], marked_board(env.games[0], last))
     assert {fps for _, fps in frames} == {env.metadata["render_fps"]}
     assert env.render() is None
     assert frames[-1][1] is None, "a second look does not wait"
     env.step(int((env.last()[0]["action_mask"] == 0).argmax()))
-    np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))  # no decision
+    np.testing.assert_array_equal(frames[-1][0], marked_board(env.games[0], last))  # no decision
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_the_human_mode_shows_the_opponents_decisions_too(frames):
         before, action = states[0].copy(), random_action(info["action_mask"], random)
         _, _, over, _, info = env.step(action)
         assert len(frames) > decisions
-        shown = pixels(stepped(before, action)[0], (before, action))
+        shown = marked_board(stepped(before, action)[0], (before, action))
         np.testing.assert_array_equal(frames[decisions][0], shown)
         last = env._window._before[0], int(env._window._actions[0])
         assert stepped(*last).tobytes() == states.tobytes()
-        np.testing.assert_array_equal(frames[-1][0], pixels(states[0], last))
+        np.testing.assert_array_equal(frames[-1][0], marked_board(states[0], last))
         assert not over
     assert len(frames) > 50
     decisions = len(frames)
@@ -184,10 +184,10 @@ def test_a_vector_gives_a_frame_for_each_game_and_forgets_the_last_games_decisio
 
 
 def test_a_game_an_environment_and_a_state_show_their_board(monkeypatch):
-    monkeypatch.setitem(raster.WIDE, "width", raster.WIDTH)
+    monkeypatch.setitem(pixels.WIDE, "width", pixels.WIDTH)
 
     def board(state, **options):
-        return board_svg(state, layout="wide", width=raster.WIDTH, **options)
+        return board_svg(state, layout="wide", width=pixels.WIDTH, **options)
 
     game = ce.Game(Rules(players=3), seed=1)
     for shown in (game, show(game), show(game.states[0]), show(game.states)):
@@ -271,7 +271,7 @@ def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")
 @pytest.mark.parametrize("mode", ["svg", "rgb_array", "human"])
 def test_frames_leave_nothing_in_memory(mode, monkeypatch):
-    monkeypatch.setitem(raster.WIDE, "width", 240)  # 100 kB
+    monkeypatch.setitem(pixels.WIDE, "width", 240)  # 100 kB
     env = carolus_magnus_v0.raw_env(players=3, render_mode=None if mode == "svg" else mode)
     random, resident = np.random.default_rng(1), []
     for frames in (20, 40):  # what is made once is made in the first

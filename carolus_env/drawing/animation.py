@@ -19,8 +19,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.raster import WIDE, board_picture, extra
-from carolus_env.drawing.style import BACKGROUNDS
+from carolus_env.drawing.pieces import BACKGROUNDS
+from carolus_env.drawing.pixels import WIDE, board_picture, extra
 from carolus_env.records import Record, names_of, positions
 from carolus_env.system.files import check_writable, write_file
 

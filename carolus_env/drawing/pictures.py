@@ -14,7 +14,7 @@ import numpy as np
 
 from carolus_env.drawing import animation
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.raster import WIDE, WIDTH, svg_picture, svg_png
+from carolus_env.drawing.pixels import WIDE, WIDTH, svg_picture, svg_png
 from carolus_env.engine.state import STATE, States, as_states
 from carolus_env.records import Record
 from carolus_env.system.files import write_file

@@ -92,9 +92,8 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from carolus_env import engine
 from carolus_env.drawing.pictures import state_svg
-from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.pixels import WIDE, Window, board_pixels
 from carolus_env.drawing.text import board_text
-from carolus_env.drawing.window import Window
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States

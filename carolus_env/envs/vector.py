@@ -17,9 +17,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from carolus_env import engine
-from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.pixels import WIDE, Window, board_pixels
 from carolus_env.drawing.text import board_text
-from carolus_env.drawing.window import Window
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS
 from carolus_env.engine.state import States
 from carolus_env.envs import starts

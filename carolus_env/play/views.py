@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
+from carolus_env.drawing.pieces import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, Rules, action_parts
 from carolus_env.notation import to_line
 from carolus_env.notation.vocabulary import team_names

@@ -12,9 +12,9 @@ import pytest
 import strategies
 
 import carolus_env as ce
-from carolus_env.drawing import board_pixels, board_png, board_svg, raster
-from carolus_env.drawing.style import BACKGROUNDS
-from carolus_env.drawing.window import Window
+from carolus_env.drawing import board_pixels, board_png, board_svg, pixels
+from carolus_env.drawing.pieces import BACKGROUNDS
+from carolus_env.drawing.pixels import Window
 from carolus_env.engine.rules import OVER, ROLL
 
 pytest.importorskip("resvg")
@@ -62,8 +62,8 @@ def test_the_bundled_fonts_have_every_character_that_is_drawn_and_those_of_most_
     written = {"Ångström, Łukasz, Αλέξης, Екатерина, Zoë & <Đorđe>\ufffd…"}
     for state, options in boards():
         written |= set(re.findall(r"<text[^>]*>([^<]*)</text>", board_svg(state, **options)))
-    assert len(raster._FONTS) == 2
-    for path in raster._FONTS:
+    assert len(pixels._FONTS) == 2
+    for path in pixels._FONTS:
         missing = set("".join(written)) - {chr(code) for code in font(path).getBestCmap()}
         assert not missing, path
 
@@ -74,10 +74,10 @@ def test_text_is_drawn_without_any_font_of_the_system(monkeypatch):
             '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30">'
             f'<text x="5" y="20" font-family="DejaVu Sans, Verdana, sans-serif">{text}</text></svg>'
         )
-        return int((np.array(raster.svg_picture(svg)) < 128).sum())
+        return int((np.array(pixels.svg_picture(svg)) < 128).sum())
 
     assert ink("Emperor") > ink("Emp") > 0
-    monkeypatch.setattr(raster, "_FONTS", [])
+    monkeypatch.setattr(pixels, "_FONTS", [])
     assert ink("Emperor") == 0  # no other font was looked for
 
 
@@ -86,7 +86,7 @@ def test_names_of_any_characters_can_be_drawn_and_what_is_not_svg_is_refused():
         assert board_pixels(sample_state(2), width=100, names=[name, name]).any()
     for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
         with pytest.raises(ValueError, match="this SVG cannot be drawn"):
-            raster.svg_png(svg)
+            pixels.svg_png(svg)
 
 
 @pytest.mark.parametrize("module", ["resvg", "PIL.Image", "pygame"])
@@ -148,7 +148,7 @@ def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
 
 def test_frames_are_held_back_only_where_somebody_can_see_them(window, monkeypatch):
     naps = []
-    monkeypatch.setattr("carolus_env.drawing.window.time.sleep", naps.append)
+    monkeypatch.setattr("carolus_env.drawing.pixels.time.sleep", naps.append)
     window.show(frame(1), fps=2)
     window.show(frame(2), fps=2)
     assert naps == []
