@@ -52,8 +52,7 @@ from carolus_env.system.cluster import WorkerOptions
 from carolus_env.system.command import DONE, INTERRUPTED, command, parse
 from carolus_env.system.executors import Workers, ready, results
 from carolus_env.system.failures import UserError
-from carolus_env.system.files import locked, write_file
-from carolus_env.system.log import Log, json_line, read_lines
+from carolus_env.system.files import Log, json_line, locked, read_lines, write_file
 from carolus_env.system.options import REQUIRED, check_fields, group, option
 from carolus_env.system.terminal import counting
 

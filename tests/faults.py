@@ -36,7 +36,7 @@ FAULTS = [
     ("this round is not left", "engine/observation.py", 'max(int64(s["round"]), 1) + 1, ROUND', 'max(int64(s["round"]), 1), ROUND', "observation"),
     ("castles by team, not from the viewer's on", "engine/observation.py", 's["castles"][team_at(own_team, k, at.teams)]', 's["castles"][k]', "observation"),
     # options and commands
-    ("a number above its limit is allowed", "system/arguments.py", "(high is None or value <= high)", "(high is None or value <= high + 1)", "nojit:options"),
+    ("a number above its limit is allowed", "system/options.py", "(high is None or value <= high)", "(high is None or value <= high + 1)", "nojit:options"),
     ("an option that a mode does not use passes", "system/command.py", "if name not in set(used)]", "if name in ()]", "evaluate"),
     ("a suggested command is not quoted", "commands/choice.py", "shlex.join([*words, *map(str, arguments)])", '" ".join([*words, *map(str, arguments)])', "commands"),
     ("a closed output stays closed", "system/command.py", "if getattr(sys, name) is None:", "if getattr(sys, name) == 0:", "commands"),
@@ -112,7 +112,7 @@ FAULTS = [
     ("threads share the row from which observations are scaled", "games/batch.py", "self._whole[worker]", "self._whole[0]", "batch"),
     ("regret of unlisted choices is never negative", E + "suite/measure.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
     ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
-    ("NaN and infinity lie in every range", "system/arguments.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
+    ("NaN and infinity lie in every range", "system/options.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
     ("final observations are marked as missing", "envs/vector.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
     ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),
     ("seeds of masked games are those of the first", "envs/vector.py", "self.games.reset(seeds[rows], rows, start)", "self.games.reset(seeds[: len(rows)], rows, start)", "gym"),

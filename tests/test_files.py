@@ -18,8 +18,15 @@ from carolus_env.engine.state import STATE
 from carolus_env.evaluation import blocks
 from carolus_env.records import arrays, read_records
 from carolus_env.system import files
-from carolus_env.system.files import BusyError, check_writable, locked, replacing, write_file
-from carolus_env.system.log import Log, read_lines
+from carolus_env.system.files import (
+    BusyError,
+    Log,
+    check_writable,
+    locked,
+    read_lines,
+    replacing,
+    write_file,
+)
 
 resource = pytest.importorskip("resource")
 

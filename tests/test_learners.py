@@ -38,7 +38,7 @@ from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, tensors, threads
 from carolus_env.system.failures import UserError
-from carolus_env.system.log import Log
+from carolus_env.system.files import Log
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {

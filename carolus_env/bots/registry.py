@@ -35,7 +35,7 @@ from carolus_env.bots.search.mcts import MctsBot, MctsOptions
 from carolus_env.bots.value import RolloutPolicy, ValueOptions, make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures
-from carolus_env.system.arguments import instance
+from carolus_env.system.options import instance
 from carolus_env.system.untrusted import cut
 
 Maker = Callable[[str], Agent]

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import FACES, ROLL
 from carolus_env.engine.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
-from carolus_env.system.arguments import array, whole_number
 from carolus_env.system.arrays import I64, U8, U64, Int, Records
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import array, whole_number
 
 
 class Outcomes(NamedTuple):

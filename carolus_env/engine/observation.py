@@ -46,9 +46,9 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import Ints, States, as_states, check_rows, common_players, count_rows
-from carolus_env.system.arguments import array, is_buffer
 from carolus_env.system.arrays import F32, I8, I64, U8, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, separate
+from carolus_env.system.options import array, is_buffer
 from carolus_env.system.untrusted import shown
 
 VERSION: Final = 1

@@ -39,9 +39,9 @@ from carolus_env.engine.state import (
     single,
 )
 from carolus_env.engine.streams import check_streams
-from carolus_env.system.arguments import array, is_buffer
 from carolus_env.system.arrays import F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import array, is_buffer
 
 
 class IllegalActionError(ValueError):

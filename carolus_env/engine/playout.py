@@ -13,9 +13,9 @@ import numpy.typing as npt
 from carolus_env.engine.loop import play_out_once
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
-from carolus_env.system.arguments import whole_number
 from carolus_env.system.arrays import F32, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import whole_number
 from carolus_env.system.threads import check_threads, runs, together
 
 

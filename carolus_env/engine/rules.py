@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
-from carolus_env.system.arguments import whole_number
-from carolus_env.system.options import check_fields, declared, described, option
+from carolus_env.system.options import check_fields, declared, described, option, whole_number
 
 # ------------------------------------------------------------------------------------ sizes
 

@@ -26,9 +26,9 @@ from carolus_env.engine.state import (
     single,
 )
 from carolus_env.engine.streams import seed_generators
-from carolus_env.system.arguments import array, instance, whole_number
 from carolus_env.system.arrays import I64, Records
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import array, instance, whole_number
 
 
 def new_games(

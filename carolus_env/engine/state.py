@@ -26,7 +26,7 @@ from carolus_env.engine.rules import (
     REASON_NAMES,
     TERRITORIES,
 )
-from carolus_env.system.arguments import array
+from carolus_env.system.options import array
 from carolus_env.system.untrusted import shown
 
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.state import Ints, States
-from carolus_env.system.arguments import array, whole_number
 from carolus_env.system.arrays import U64, Bits
 from carolus_env.system.compiler import entry, kernel
+from carolus_env.system.options import array, whole_number
 
 
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:

@@ -107,7 +107,7 @@ from carolus_env.envs.options import (
 )
 from carolus_env.games.game import Game
 from carolus_env.records import make_record
-from carolus_env.system.arguments import instance, integer, one_of, seed_number
+from carolus_env.system.options import instance, integer, one_of, seed_number
 
 Arguments = ParamSpec("Arguments")
 

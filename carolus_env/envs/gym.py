@@ -36,7 +36,7 @@ from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.envs.options import check_options, observation_box, rules_for
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import VECTOR_RENDER_MODES, LearnerEnv, LearnerVectorEnv
-from carolus_env.system.arguments import whole_number
+from carolus_env.system.options import whole_number
 
 Specs = AgentLike | Sequence[AgentLike]
 

@@ -21,7 +21,7 @@ from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
 from carolus_env.engine.streams import new_streams
-from carolus_env.system.arguments import instance, seed_number, whole_number
+from carolus_env.system.options import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
 LEARNER = lockstep.NO_AGENT

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from carolus_env.engine import observation
 from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
-from carolus_env.system.arguments import one_of
+from carolus_env.system.options import one_of
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")

@@ -18,7 +18,7 @@ from pettingzoo import ParallelEnv
 
 from carolus_env.engine.state import States
 from carolus_env.envs.aec import raw_env
-from carolus_env.system.arguments import instance
+from carolus_env.system.options import instance
 
 Observations = dict[str, dict[str, npt.NDArray[Any]]]
 

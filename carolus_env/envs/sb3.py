@@ -29,8 +29,8 @@ from carolus_env.envs.learner import FinishedGames, FixedOpponents, LearnerGames
 from carolus_env.envs.options import RENDER_FPS, observation_box
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import Pictures
-from carolus_env.system.arguments import array, one_of, seed_number
 from carolus_env.system.failures import MissingExtraError
+from carolus_env.system.options import array, one_of, seed_number
 
 try:
     from stable_baselines3.common.vec_env import VecEnv

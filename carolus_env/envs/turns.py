@@ -21,9 +21,9 @@ from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import MOST_PLACEMENTS, MOST_PLANS, WIDTHS, CandidateList
-from carolus_env.system.arguments import instance, one_of, whole_number
 from carolus_env.system.arrays import F32, I8, I64, Records
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import instance, one_of, whole_number
 
 MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
 """Actions of a turn, at most: paladins and the Emperor's move."""

@@ -24,7 +24,7 @@ from carolus_env.engine.state import States
 from carolus_env.envs import starts
 from carolus_env.envs.learner import FinishedGames, LearnerGames
 from carolus_env.envs.options import RENDER_FPS, RENDER_MODES
-from carolus_env.system.arguments import array, instance, integer, one_of, seed_number
+from carolus_env.system.options import array, instance, integer, one_of, seed_number
 
 MASKS = ("info", "observation")
 """Places for the masks of legal actions besides `action_masks`: the latter in infos, too."""

@@ -29,7 +29,7 @@ from carolus_env.evaluation.columns import Decisions, Finished, Results
 from carolus_env.evaluation.seating import Fixtures
 from carolus_env.records import Record, make_record
 from carolus_env.system import cancellation, failures
-from carolus_env.system.arguments import instance, whole_number
+from carolus_env.system.options import instance, whole_number
 
 SIDE_BY_SIDE: Final = 4096
 """Most games in play at once; fewer than 2^16 (`Decisions.games`)."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from carolus_env.evaluation.columns import COLUMNS, PLANNED, Column, Results
 from carolus_env.evaluation.seating import MOST_GAMES, Plan
-from carolus_env.system.log import Log, json_line, read_lines
+from carolus_env.system.files import Log, json_line, read_lines
 from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import (
     DataError,

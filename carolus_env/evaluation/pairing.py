@@ -17,7 +17,7 @@ from carolus_env.engine.rules import REASON_NAMES, Rules
 from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.games import Progress, play_games, warm_up
 from carolus_env.evaluation.seating import Plan, deals_for, pairing
-from carolus_env.system.arguments import instance
+from carolus_env.system.options import instance
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
 

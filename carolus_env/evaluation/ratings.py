@@ -44,8 +44,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.evaluation.seating import seatings_array
-from carolus_env.system.arguments import whole_number, whole_numbers
 from carolus_env.system.arrays import F64, I64
+from carolus_env.system.options import whole_number, whole_numbers
 
 ELO: Final = 400 / math.log(10)
 """Elo points in a logit: 400 points are odds of 10 to 1."""

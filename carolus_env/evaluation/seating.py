@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation.sequential import SequentialTest
-from carolus_env.system.arguments import array, instance, whole_number, whole_numbers
+from carolus_env.system.options import array, instance, whole_number, whole_numbers
 
 SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
 """Schedules of a tournament, see `meetings`."""

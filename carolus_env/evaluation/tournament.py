@@ -34,8 +34,7 @@ from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import Plan
 from carolus_env.records.jsonl import is_gzip
 from carolus_env.system.executors import Workers, ready
-from carolus_env.system.files import locked
-from carolus_env.system.log import Log
+from carolus_env.system.files import Log, locked
 
 
 class Tournament:

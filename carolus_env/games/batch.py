@@ -25,7 +25,7 @@ from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams, seed_generators
-from carolus_env.system.arguments import array, one_of, whole_number
+from carolus_env.system.options import array, one_of, whole_number
 from carolus_env.system.threads import check_threads, runs, together
 
 MOST_GAMES = 10_000_000

@@ -23,7 +23,7 @@ from carolus_env.envs.turns import Turns
 from carolus_env.integrations import agents
 from carolus_env.networks.files import Model
 from carolus_env.planning.plans import MOST_PLANS
-from carolus_env.system.arguments import whole_number
+from carolus_env.system.options import whole_number
 
 WIDTH_LIMITS: Final = (1, 1024)
 LAYERS_LIMITS: Final = (1, 8)

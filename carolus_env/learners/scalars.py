@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from carolus_env.system.log import Log
+from carolus_env.system.files import Log
 
 
 class Scalars:

@@ -36,8 +36,8 @@ from carolus_env.networks.files import Model
 from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.tables import STAGES, layout
 from carolus_env.planning.heuristic import FEATURES
-from carolus_env.system.arguments import whole_number
 from carolus_env.system.arrays import F32
+from carolus_env.system.options import whole_number
 
 Arrays = Mapping[str, F32]
 

@@ -27,7 +27,7 @@ from carolus_env.records.check import (
 )
 from carolus_env.records.events import play_event, play_events
 from carolus_env.records.validity import are_set_ups
-from carolus_env.system.arguments import instance, integer
+from carolus_env.system.options import instance, integer
 
 STATE_KEYS: Final = (
     "round", "phase", "player", "regions", "courts", "control", "reserves", "crowns", "supply",

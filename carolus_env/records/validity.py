@@ -43,7 +43,7 @@ from carolus_env.engine.state import (
     pick,
     winning_teams,
 )
-from carolus_env.system.arguments import instance
+from carolus_env.system.options import instance
 
 _OF_A_SEAT = ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves")
 _OF_A_REGION = ("region_first", "region_owner", "region_castles")

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Final, TypeVar
 
-from carolus_env.system.arguments import whole_number
+from carolus_env.system.options import whole_number
 
 MOST_THREADS: Final = 256
 
