@@ -30,10 +30,9 @@ def boards():
     """States with all that is drawn: every phase, merged regions, castles, an end, long names."""
     for players in (2, 3, 4):
         states = strategies.history(ce.Rules(players), 1, games=1, limit=10_000)[:, 0]
-        shares = [0.5, 0.3, 0.2][: int(states["teams"][0])]
         yield states[-1], {"theme": "dark"}
         for state in states[players::33]:
-            yield state, {"legal": state["phase"] not in (ROLL, OVER), "values": shares}
+            yield state, {"legal": state["phase"] not in (ROLL, OVER)}
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

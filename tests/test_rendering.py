@@ -251,14 +251,13 @@ def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused
     image = pytest.importorskip("PIL.Image")
     picture = show(ce.new_games(Rules(), n, seed=1), theme="dark", width=200)
     assert isinstance(picture, Picture)
-    for suffix in ("svg", "png", "gif"):
+    for suffix in ("svg", "png"):
         picture.save(tmp_path / f"board.{suffix}")
     assert (tmp_path / "board.svg").read_text() == picture.svg
-    sizes = {image.open(tmp_path / f"board.{suffix}").size for suffix in ("png", "gif")}
-    assert len(sizes) == 1 and sizes.pop()[0] == 200
-    with pytest.raises(ValueError, match=r"ends in \.svg, \.png or \.gif, got .*board.pdf"):
+    assert image.open(tmp_path / "board.png").size[0] == 200
+    with pytest.raises(ValueError, match=r"ends in \.svg or \.png, got .*board.pdf"):
         picture.save(tmp_path / "board.pdf")
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 2
     for what, error, said in (
         (3, TypeError, "what to show must be"),
         (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "there is no game to draw"),

@@ -6,11 +6,11 @@ the times at which it is shown, so a whole game is little more than ten times as
 
 from __future__ import annotations
 
-import difflib
 import io
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from html import escape
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,20 +20,15 @@ import numpy as np
 
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.pieces import BACKGROUNDS
-from carolus_env.drawing.pixels import WIDE, board_picture, extra
+from carolus_env.drawing.pixels import WIDE, extra, svg_picture
 from carolus_env.records import Record, names_of, positions
 from carolus_env.system.files import check_writable, write_file
 
 SECONDS_PER_MOVE: Final = 1.0
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their style
 _LAST_FRAME: Final = 4.0  # duration of the end, in moves
-
-_GIF_COLOURS: Final = 255  # one of 256 is left for pixels that stay the same
 _GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds; the format allows 655.35 for a frame
-_SAMPLES: Final = 6  # frames from which the colours are chosen
-_PLAIN_COLOURS: Final = 64  # kept exactly; the others are averages, for smooth edges
-
-Progress = Callable[[int, int], None]
-"""A function of the number of frames done and of all frames."""
 
 
 class Frame(NamedTuple):
@@ -64,6 +59,18 @@ def frames_of(record: Record) -> list[Frame]:
     return [*frames, Frame(states[-1], last)]
 
 
+def _boards(record: Record, options: dict[str, Any]) -> list[str]:
+    """Return each frame as SVG; ``options`` are those of `board_svg` except ``last``."""
+    frames = frames_of(record)
+    options = {**WIDE, "names": names_of(record), **options}
+    return [board_svg(frame.state, last=frame.last, **options) for frame in frames]
+
+
+def _check_seconds(seconds: float, most: int = 3600) -> None:
+    if not 0.02 <= seconds <= most:
+        raise ValueError(f"seconds_per_move must be from 0.02 to {most}, got {seconds!r}")
+
+
 # ------------------------------------------------------------------------------------ files
 
 
@@ -72,7 +79,6 @@ def save_animation(
     path: str | PathLike[str],
     *,
     seconds_per_move: float = SECONDS_PER_MOVE,
-    progress: Progress | None = None,
     **options: Any,
 ) -> None:
     """Write a recorded game as an animation, a frame for each decision.
@@ -82,7 +88,6 @@ def save_animation(
         path: a file name with the suffix ``.svg``, ``.gif`` (extra ``render``), or ``.html`` for a
             page with buttons to step through the game.
         seconds_per_move: duration of a frame; the end is shown four times as long.
-        progress: a function to call after each frame.
         options: those of `board_svg` except ``last``; wide and 800 pixels across by default, with
             the record's ``names``, or else its ``agents``, as names.
 
@@ -98,209 +103,91 @@ def save_animation(
             f"an animation's name ends in one of {', '.join(_MAKERS)}, got {str(path)!r}"
         )
     check_writable(path)
-    made = _MAKERS[suffix](record, seconds_per_move=seconds_per_move, progress=progress, **options)
+    made = _MAKERS[suffix](record, seconds_per_move=seconds_per_move, **options)
     write_file(path, made if isinstance(made, bytes) else made.encode())
 
 
 def animation_gif(
-    record: Record,
-    *,
-    seconds_per_move: float = SECONDS_PER_MOVE,
-    progress: Progress | None = None,
-    **options: Any,
+    record: Record, *, seconds_per_move: float = SECONDS_PER_MOVE, **options: Any
 ) -> bytes:
-    """Return `animation_svg` as a GIF with one palette of 255 colours; needs extra ``render``."""
-    _check_seconds(seconds_per_move)
-    if seconds_per_move > _GIF_MOST:
-        raise ValueError(
-            f"seconds_per_move of a GIF must be at most {_GIF_MOST}, got {seconds_per_move!r}"
-        )
-    frames = frames_of(record)
-    image = extra("PIL.Image")
-
-    options = {**WIDE, "names": names_of(record), **options}
-
-    def picture(frame: Frame) -> Any:
-        return board_picture(frame.state, last=frame.last, **options)
-
-    spread = np.linspace(0, len(frames) - 1, _SAMPLES).astype(int)
-    colours = _gif_colours([picture(frames[i]) for i in np.unique(spread)])
-
-    def pictures() -> Iterator[Any]:
-        for number, frame in enumerate(frames, 1):
-            yield picture(frame).quantize(palette=colours, dither=image.Dither.NONE)
-            if progress is not None:
-                progress(number, len(frames))
-
-    file, each = io.BytesIO(), pictures()
-    milliseconds = [round(1000 * seconds_per_move)] * len(frames)
+    """Return `animation_svg` as a GIF with one palette, the end's; needs extra ``render``."""
+    _check_seconds(seconds_per_move, _GIF_MOST)
+    boards, theme = _boards(record, options), options.get("theme", "auto")
+    palette = svg_picture(boards[-1], theme).quantize(255)
+    plain = extra("PIL.Image").Dither.NONE
+    pictures = (
+        svg_picture(board, theme).quantize(palette=palette, dither=plain) for board in boards
+    )
+    milliseconds = [round(1000 * seconds_per_move)] * len(boards)
     milliseconds[-1] = round(1000 * seconds_per_move * _LAST_FRAME)
-    next(each).save(
-        file,
-        "GIF",
-        save_all=True,
-        append_images=each,
-        duration=milliseconds,
-        loop=0,
-        optimize=True,
+    file = io.BytesIO()
+    next(pictures).save(
+        file, "GIF", save_all=True, append_images=pictures, duration=milliseconds, loop=0
     )
     return file.getvalue()
-
-
-def _gif_colours(samples: Sequence[Any]) -> Any:
-    """Return a picture of PIL with the palette for all frames, chosen by some of them."""
-    image, (width, height) = extra("PIL.Image"), samples[0].size
-    sheet = image.new("RGB", (width, height * len(samples)))
-    for i, sample in enumerate(samples):
-        sheet.paste(sample, (0, i * height))
-    result = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
-    plain = [part for _, colour in result[:_PLAIN_COLOURS] for part in colour]
-    small = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
-    mixed = small.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
-    colours = image.new("P", (1, 1))
-    colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
-    return colours
 
 
 # ------------------------------------------------------------------------------------ SVG
 
 
 def animation_svg(
-    record: Record,
-    *,
-    seconds_per_move: float = SECONDS_PER_MOVE,
-    progress: Progress | None = None,
-    **options: Any,
+    record: Record, *, seconds_per_move: float = SECONDS_PER_MOVE, **options: Any
 ) -> str:
     """Return a recorded game as one standalone SVG that plays in a loop, without scripts.
 
     Args:
         record: a game record.
         seconds_per_move: duration of a frame; the end is shown four times as long.
-        progress: a function to call after each frame.
         options: see `save_animation`.
 
     Raises:
         RecordError: see `frames_of`.
         ValueError: for an impossible option.
     """
-    frames = frames_of(record)
-    return _film(frames, seconds_per_move, progress, {"names": names_of(record), **options})
-
-
-def animation_page(
-    record: Record,
-    *,
-    seconds_per_move: float = SECONDS_PER_MOVE,
-    progress: Progress | None = None,
-    **options: Any,
-) -> str:
-    """Return `animation_svg` in an HTML page with buttons and a slider to step through the game.
-
-    The page is one file without links. Where scripts may not run, the animation plays by itself.
-    """
-    frames = frames_of(record)
-    film = _film(frames, seconds_per_move, progress, {"names": names_of(record), **options})
-    theme = options.get("theme", "auto")
-    return _PAGE.format(
-        film=film,
-        last=len(frames) - 1,
-        seconds=seconds_per_move,
-        schemes="light dark" if theme == "auto" else theme,
-        light=BACKGROUNDS[theme],
-        dark=BACKGROUNDS["dark" if theme == "auto" else theme],
-    )
-
-
-def _film(
-    frames: Sequence[Frame],
-    seconds_per_move: float,
-    progress: Progress | None,
-    options: dict[str, Any],
-) -> str:
     _check_seconds(seconds_per_move)
-    options = {**WIDE, **options}
-    pieces: list[_Piece] = []
-    previous: list[_Piece] = []
-    for number, frame in enumerate(frames):
-        root = ElementTree.fromstring(board_svg(frame.state, last=frame.last, **options))
-        previous = _merge(pieces, previous, list(_leaves(root)), number)
-        if progress is not None:
-            progress(number + 1, len(frames))
+    boards = _boards(record, options)
+    shown = defaultdict[tuple[_Place, str], int](int)
+    for number, board in enumerate(boards):
+        root = ElementTree.fromstring(board)
+        for leaf in _leaves(root):
+            shown[leaf] |= 1 << number
+    ordered = sorted(shown, key=itemgetter(0))
+    leaves = [_Leaf(markup, shown[place, markup]) for place, markup in ordered]
     attributes = "".join(f' {name}="{escape(value)}"' for name, value in root.attrib.items())
-    style = root.findtext(f"{_SVG}style") or ""
-    title = f"Carolus Magnus, a game of {len(frames) - 1} decisions"
     return "".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg"{attributes}><title>{title}</title>',
-            f"<style>{style}</style>",
-            *_timed(pieces, len(frames), seconds_per_move),
+            f'<svg xmlns="http://www.w3.org/2000/svg"{attributes}>'
+            f"<title>Carolus Magnus, a game of {len(boards) - 1} decisions</title>"
+            f"<style>{root.findtext(f'{_SVG}style') or ''}</style>",
+            *_timed(leaves, len(boards), seconds_per_move),
             "</svg>",
         ]
     )
 
 
-def _check_seconds(seconds: float) -> None:
-    if not 0.02 <= seconds <= 3600:
-        raise ValueError(f"seconds_per_move must be from 0.02 to 3600, got {seconds!r}")
+_Place = tuple[int, ...]
+"""Path through the tree of a drawing: elements in the order of their places are its own order."""
 
 
-class _Piece:
-    """An element and the frames that show it."""
+class _Leaf(NamedTuple):
+    """An element, and the frames that show it: bit ``k`` is that of frame ``k``."""
 
-    __slots__ = ("frames", "index", "markup")
-
-    def __init__(self, markup: str) -> None:
-        self.markup = markup
-        self.frames: list[int] = []
-        self.index = 0  # among all pieces, from back to front
+    markup: str
+    shown: int
 
 
-def _merge(
-    pieces: list[_Piece], previous: list[_Piece], leaves: list[str], number: int
-) -> list[_Piece]:
-    """Find the leaves of frame ``number`` among the pieces, in order, and add the missing ones.
+def _leaves(
+    element: ElementTree.Element, at: _Place = (), head: str = "", tail: str = ""
+) -> Iterator[tuple[_Place, str]]:
+    """Yield the drawn elements and their places, each within the groups that give it its style.
 
-    Returns:
-        The pieces of this frame.
+    Regions merge, so each counts as its first territory.
     """
-    before = [piece.markup for piece in previous]
-    match = difflib.SequenceMatcher(None, before, leaves, autojunk=False)
-    result: list[_Piece | None] = [None] * len(leaves)
-    for a, b, size in match.get_matching_blocks():
-        result[b : b + size] = previous[a : a + size]
-    ordered: list[_Piece] = []
-    done = 0  # pieces before this index cannot match later leaves
-    added: list[tuple[int, _Piece]] = []
-    for i, piece in enumerate(result):
-        if piece is None:  # look in earlier frames, between its neighbours
-            following = next((p.index for p in result[i:] if p is not None), len(pieces))
-            between = pieces[done:following]
-            piece = next((other for other in between if other.markup == leaves[i]), None)
-        if piece is None:
-            piece = _Piece(leaves[i])
-            added.append((done, piece))
-        else:
-            done = piece.index + 1
-        piece.frames.append(number)
-        ordered.append(piece)
-    for index, piece in reversed(added):
-        pieces.insert(index, piece)
-    for index, piece in enumerate(pieces):
-        piece.index = index
-    return ordered
-
-
-_SVG: Final = "{http://www.w3.org/2000/svg}"
-_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their style
-
-
-def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
-    """Yield the drawn elements, each within the groups that give it its style."""
-    for child in element:
+    for number, child in enumerate(element):
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):
             continue
+        here = (*at, int(child.get("data-territories", str(number)).partition("-")[0]))
         attributes = {
             key: value
             for key, value in child.attrib.items()
@@ -308,25 +195,34 @@ def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Ite
         }
         tag = name + "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
         if name == "g":
-            yield from _leaves(
-                child, *((f"{head}<{tag}>", f"</g>{tail}") if attributes else (head, tail))
-            )
+            around = (f"{head}<{tag}>", f"</g>{tail}") if attributes else (head, tail)
+            yield from _leaves(child, here, *around)
         elif child.text:
-            yield f"{head}<{tag}>{escape(child.text)}</{name}>{tail}"
+            yield here, f"{head}<{tag}>{escape(child.text)}</{name}>{tail}"
         else:
-            yield f"{head}<{tag}/>{tail}"
+            yield here, f"{head}<{tag}/>{tail}"
 
 
-def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[str]:
-    """Yield the pieces as markup; neighbours that are shown at the same times share a group."""
-    moves = frames - 1 + _LAST_FRAME
-    for shown, run in itertools.groupby(pieces, key=lambda piece: piece.frames):
-        body = "".join(piece.markup for piece in run)
-        if len(shown) == frames:
+def _timed(leaves: list[_Leaf], frames: int, seconds: float) -> Iterator[str]:
+    """Yield leaves as markup, from back to front; those that are shown together share a group."""
+    moves, every = frames - 1 + _LAST_FRAME, (1 << frames) - 1
+    while leaves:
+        shown, passed, at = leaves[0].shown, 0, 0
+        body, rest = "", list[_Leaf]()
+        for at, leaf in enumerate(leaves, 1):  # noqa: B007
+            if leaf.shown == shown:  # and no leaf passed is ever on the screen with it
+                body += leaf.markup
+            else:
+                passed |= leaf.shown
+                rest.append(leaf)
+                if passed & shown:
+                    break
+        leaves = rest + leaves[at:]
+        if shown == every:
             yield body
             continue
-        visible = np.isin(np.arange(frames), shown)
-        changes = [0, *(np.flatnonzero(visible[1:] != visible[:-1]) + 1).tolist()]
+        visible = [bool(shown >> number & 1) for number in range(frames)]
+        changes = [0, *(k for k in range(1, frames) if visible[k] != visible[k - 1])]
         times = ";".join(f"{change / moves:.6g}" for change in changes)
         values = ";".join("inline" if visible[change] else "none" for change in changes)
         at_first = "" if visible[0] else ' display="none"'
@@ -335,6 +231,28 @@ def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[st
             f'dur="{moves * seconds:g}s" repeatCount="indefinite" keyTimes="{times}" '
             f'values="{values}"/>{body}</g>'
         )
+
+
+# ------------------------------------------------------------------------------------ HTML
+
+
+def animation_page(
+    record: Record, *, seconds_per_move: float = SECONDS_PER_MOVE, **options: Any
+) -> str:
+    """Return `animation_svg` in an HTML page with buttons and a slider to step through the game.
+
+    The page is one file without links. Where scripts may not run, the animation plays by itself.
+    """
+    film = animation_svg(record, seconds_per_move=seconds_per_move, **options)
+    theme = options.get("theme", "auto")
+    return _PAGE.format(
+        film=film,
+        last=sum("action" in event for event in record["events"]),
+        seconds=seconds_per_move,
+        schemes="light dark" if theme == "auto" else theme,
+        light=BACKGROUNDS[theme],
+        dark=BACKGROUNDS["dark" if theme == "auto" else theme],
+    )
 
 
 CONTROLS_HEIGHT: Final = 46

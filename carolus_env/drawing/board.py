@@ -93,7 +93,6 @@ def board_svg(
     legal: bool = False,
     last: tuple[np.void, int] | None = None,
     turn: Sequence[tuple[np.void, int]] | None = None,
-    values: Sequence[float] | None = None,
     width: int | None = None,
 ) -> str:
     """Draw one game (``states[i]``) as a standalone SVG element, without scripts or links.
@@ -107,13 +106,12 @@ def board_svg(
         legal: highlight the legal choices of the player to move.
         last: the state before the last decision, and its action number; described in words.
         turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
-        values: each team's win probability, 0 to 1, to draw as a bar.
         width: the element's width in pixels; None leaves it to the page.
 
     Raises:
         ValueError: for an impossible option, naming it, its value and what was expected.
     """
-    scene = Scene(state, names, legal=legal, last=last, turn=turn, values=values)
+    scene = Scene(state, names, legal=legal, last=last, turn=turn)
     if theme not in THEMES:
         raise ValueError(f"theme must be one of {THEMES}, got {theme!r}")
     if layout not in LAYOUTS:
@@ -228,9 +226,13 @@ _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
 
 def _circle(scene: Scene) -> Iterator[str]:
     """Yield the elements of the circle, from back to front."""
-    for k in range(len(scene.data["regions"])):
+    regions = scene.data["regions"]
+    yield '<g class="regions">'
+    for k in sorted(range(len(regions)), key=lambda k: regions[k]["territories"][0]):
         yield from _region(scene, k)
+    yield '</g><g class="walks">'
     yield from _walks(scene)
+    yield "</g>"
     yield from _emperor(scene)
     yield from _middle(scene)
 
@@ -263,6 +265,7 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
     first, size = region["territories"][0], len(region["territories"])
     owner = region["owner"]
     outline = region_outline(first, size)
+    yield "<g>"
     if owner == NOBODY:
         yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
     else:
@@ -280,8 +283,11 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
         yield pieces.outline(outline, "s-open", 4)
     if _marks_on(scene, region):
         yield pieces.outline(outline, "s-last", 5, "14 7")
+    yield "</g>"
     for territory in range(first, first + size):
+        yield "<g>"
         yield from _territory(scene, territory, owner)
+        yield "</g>"
 
 
 def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
@@ -384,18 +390,19 @@ def _angle_between(territories: Sequence[int]) -> float:
 
 
 def _middle(scene: Scene) -> Iterator[str]:
-    """Yield the round, what is due, the last decision, supply, playing order and values."""
+    """Yield the round, what is due, the last decision, supply and playing order."""
     data, x = scene.data, CENTRE
     if scene.phase == "over":
         head = "game over"
     else:
         head = f"round {data['round']}" if data["round"] else "set-up"
     yield _line(310, head, 21, "f-soft")
+    yield '<g class="words">'
     yield from _headline(scene)
     if scene.last:
         for line, content in enumerate(alt_text.decision_words(scene, scene.last)):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
-    yield '<g class="supply">'
+    yield '</g><g class="supply">'
     yield _line(462, "supply", 20, "f-soft")
     for clan in range(CLANS):
         count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 72
@@ -407,8 +414,6 @@ def _middle(scene: Scene) -> Iterator[str]:
         yield "</g>"
     yield "</g>"
     yield from _order(scene, x, 590)
-    if scene.values is not None:
-        yield from _values(scene, scene.values, x, 652)
 
 
 def _line(y: float, content: str, size: float, kind: str) -> str:
@@ -444,37 +449,6 @@ def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
         yield "</g>"
         if turn:
             yield pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5)
-
-
-def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
-    """Yield a bar of each team's win probability."""
-    wide, high = 250.0, 28.0
-    total = sum(values) or 1.0
-    shares = ", ".join(
-        f"{100 * value:.0f} % {name}" for name, value in zip(scene.teams, values, strict=True)
-    )
-    yield f'<g class="values"><title>expected share of the win: {escape(shares)}</title>'
-    at = x - wide / 2
-    for team, value in enumerate(values):
-        share, look = wide * value / total, TEAM_STYLES[team]
-        yield pieces.box(at, y, share, high, f'fill="{look.fill}"')
-        if share > 44:
-            percent = f"{100 * value:.0f}"
-            yield pieces.text(at + share / 2, y + high / 2, percent, 18, "bold", look.text)
-        at += share
-    yield pieces.box(x - wide / 2, y, wide, high, 'class="s-ink line" rx="3" stroke-width="2"')
-    yield from _names_of_values(scene, values, x, y + high + 15)
-    yield "</g>"
-
-
-def _names_of_values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
-    """Yield each team's castle, name and share below the bar."""
-    pitch = 290.0 / len(values)
-    for team, value in enumerate(values):
-        left = x + (team - len(values) / 2) * pitch
-        yield pieces.castle(left + 9, y - 1, 8, team)
-        label = f"{100 * value:.0f} {scene.teams[team]}"
-        yield pieces.text(left + 22, y, *pieces.fitting(label, pitch - 28, 16, 13), "left f-ink")
 
 
 def _joined(numbers: Sequence[int]) -> str:
@@ -588,11 +562,12 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
         y = 135 + clan * 33.5
         controlled = control[clan] == seat
         came = sum(mark.court == (seat, clan) for mark in scene.marks)
-        yield f'<g class="row" data-clan="{clan}">'
+        yield f'<g class="row" data-clan="{clan}"><g>'
         if came:
             marked = 'class="s-last line" rx="8" stroke-width="3" stroke-dasharray="8 5"'
             yield pieces.box(18, y - 15, _PANEL_WIDTH - 36, 30, marked)
             yield pieces.added(_PANEL_WIDTH - 72, y, came)
+        yield "</g>"
         yield pieces.control_marker(36, y, clan, controlled)
         yield from _row(72, y, _PANEL_WIDTH - (170 if came else 130), clan, court[clan])
         kind = "right f-ink bold" if controlled else "right f-soft"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from html import escape
 from os import PathLike
@@ -14,7 +13,7 @@ import numpy as np
 
 from carolus_env.drawing import animation
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.pixels import WIDE, WIDTH, svg_picture, svg_png
+from carolus_env.drawing.pixels import WIDE, WIDTH, svg_png
 from carolus_env.engine.state import STATE, States, as_states
 from carolus_env.records import Record
 from carolus_env.system.files import write_file
@@ -34,9 +33,8 @@ class Picture:
         svg: the drawing as one standalone SVG element.
     """
 
-    def __init__(self, svg: str, theme: str = "auto") -> None:
+    def __init__(self, svg: str) -> None:
         self.svg = svg
-        self._theme = theme
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -45,8 +43,7 @@ class Picture:
         """Write the picture.
 
         Args:
-            path: a file name with the suffix ``.svg``, ``.png`` or ``.gif``; the last two need the
-                extra ``render``.
+            path: a file name with the suffix ``.svg``, or ``.png`` (extra ``render``).
 
         Raises:
             ValueError: for another suffix.
@@ -58,12 +55,8 @@ class Picture:
             data = self.svg.encode()
         elif suffix == ".png":
             data = svg_png(self.svg)
-        elif suffix == ".gif":
-            file = io.BytesIO()
-            svg_picture(self.svg, self._theme).save(file, "GIF")
-            data = file.getvalue()
         else:
-            raise ValueError(f"a picture's name ends in .svg, .png or .gif, got {str(path)!r}")
+            raise ValueError(f"a picture's name ends in .svg or .png, got {str(path)!r}")
         write_file(path, data)
 
 
@@ -133,7 +126,7 @@ def show(what: Any, **options: Any) -> Picture | Film:
         svg = boards_svg(states, **options)
     else:
         svg = state_svg(states if isinstance(states, np.void) else states[0], **options)
-    return Picture(svg, options.get("theme", "auto"))
+    return Picture(svg)
 
 
 def _states_of(what: Any) -> np.void | States | None:

@@ -52,17 +52,13 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
         ValueError: see `board_svg`.
         ImportError: without the extra ``render``, naming it.
     """
-    return np.array(board_picture(state, width=width, **options))
+    svg = board_svg(state, width=width, **options)
+    return np.array(svg_picture(svg, options.get("theme", "auto")))
 
 
 def board_png(state: np.void, *, width: int = WIDTH, **options: Any) -> bytes:
     """Return `board_pixels` as a PNG file, whose corners outside the drawing are transparent."""
     return svg_png(board_svg(state, width=width, **options))
-
-
-def board_picture(state: np.void, *, width: int = WIDTH, **options: Any) -> Any:
-    """Return `board_pixels` as a picture of PIL, in RGB."""
-    return svg_picture(board_svg(state, width=width, **options), options.get("theme", "auto"))
 
 
 def svg_picture(svg: str, theme: str = "auto") -> Any:

@@ -35,10 +35,9 @@ class Scene:
         last: the last decision, described in words; None where there is none.
         marks: the decisions that are marked.
         new_castles: territories whose castle is another team's than before the first of them.
-        values: each team's win probability, or None.
 
     Raises:
-        ValueError: for a wrong number of names, or for values that are not win probabilities.
+        ValueError: for a wrong number of names.
     """
 
     def __init__(
@@ -49,26 +48,18 @@ class Scene:
         legal: bool = False,
         last: tuple[np.void, int] | None = None,
         turn: Sequence[tuple[np.void, int]] | None = None,
-        values: Sequence[float] | None = None,
     ) -> None:
         self.rules: Rules = engine.rules_of(state)
         self.data = position.to_dict(state)
         self.phase: str = self.data["phase"]
         self.player: int | None = self.data["player"]
-        players, teams = self.rules.players, self.rules.teams
+        players = self.rules.players
         if names is not None and len(names) != players:
             raise ValueError(f"names must be of {players} players, got {len(names)}")
         if names is None:
             names = [f"player {seat}" for seat in range(players)]
         self.names = [_NOT_IN_XML.sub("\ufffd", str(name)) for name in names]
         self.teams = team_names(self.rules, self.names)
-        if values is not None:
-            values = [float(value) for value in values]
-            if len(values) != teams or not all(0 <= value <= 1 for value in values):
-                raise ValueError(
-                    f"values must be {teams} shares of the win from 0 to 1, got {values}"
-                )
-        self.values = values
         self.legal: list[int] = engine.legal_actions(state).tolist() if legal else []
         self.last = None if last is None else Decision(*last)
         if turn is None:
