@@ -24,8 +24,8 @@ from benchmarks.results import Row, load, markdown, measuring_parser, save
 from carolus_env import bots, evaluation
 from carolus_env.bots import lockstep, models
 from carolus_env.bots.registry import OPTIONS
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import console
 from carolus_env.evaluation.seating import deals_for, pairing
 

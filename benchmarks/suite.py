@@ -25,8 +25,8 @@ import numpy as np
 from carolus_env import bots, engine
 from carolus_env.bots import lockstep
 from carolus_env.bots.fingerprint import fingerprint
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.journal import changes

@@ -39,7 +39,7 @@ from carolus_env.engine.chance import (
     roll_due,
 )
 from carolus_env.engine.observation import observe
-from carolus_env.engine.playout import Playouts, playout
+from carolus_env.engine.play import Playouts, playout
 from carolus_env.engine.rules import ACTIONS, Rules, action_text
 from carolus_env.engine.state import STATE, to_bytes
 from carolus_env.engine.streams import new_streams

@@ -29,7 +29,7 @@ from carolus_env.records import (
     start_of,
     state_of,
 )
-from carolus_env.records.events import play_event
+from carolus_env.records.record import play_event
 from carolus_env.system.command import USER_ERROR, command, parse
 from carolus_env.system.options import REQUIRED, option
 from carolus_env.system.untrusted import cut, shown

@@ -45,8 +45,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.distributions import Categorical
 
-from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import TEAMS
+from carolus_env.engine.setup import derived_seed
 from carolus_env.evaluation import mean_interval
 from carolus_env.system.command import script_options
 from carolus_env.system.files import check_writable, write_file

@@ -47,8 +47,8 @@ FAULTS = [
     ("a position with too many castles passes", "records/validity.py", "owners[i] != NOBODY and castles != sizes[i]", "owners[i] != NOBODY and castles < sizes[i]", "position"),
     ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] += int(number) + 1", "nojit:notation_positions"),
     # dealing and seeds
-    ("a derived seed is shared by neighbours", "engine/dealing.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
-    ("the first later meeting has the streams of meeting 0", "engine/dealing.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
+    ("a derived seed is shared by neighbours", "engine/setup.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
+    ("the first later meeting has the streams of meeting 0", "engine/setup.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
     ("all seats roll by seat 0's generator", K + "turns.py", 's["generator"] = dice[row, seat]', 's["generator"] = dice[row, 0]', "nojit:dealing chance dealing"),
     # arena and evaluation
     ("a shared win counts as a win", E + "pairing.py", "wins = (shares > 1 - 1e-9)", "wins = (shares > 0.4)", "arena evaluate"),
@@ -82,13 +82,13 @@ FAULTS = [
     ("random actions leave out the last choice", K + "legal.py", "SPAN[legal_row])\n", "max(SPAN[legal_row] - 1, 1))\n", "batch properties"),
     ("the learner stays in its seat", "envs/learner.py", "self.seats[rows] = (self.seats[rows] + 1) % self.rules.players", "pass", "gym learner"),
     ("what ended is seen from seat 0", "envs/learner.py", "observation.observe(ended.states, ended.seats, dtype=dtype)", "observation.observe(ended.states, ended.seats * 0, dtype=dtype)", "gym learner"),
-    ("anyone may play a record's event", "records/events.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
+    ("anyone may play a record's event", "records/record.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
     ("weights are not compared with their hash", N + "files.py", "untrusted.expect(about, sha256=model.digest())", "pass", "models"),
     ("the anchor is not 0", E + "ratings.py", "logits.mean(axis=1) if anchor is None else logits[:, anchor]", "logits.mean(axis=1)", "ratings"),
     ("a language agent asks once too often", "integrations/language/agent.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language"),
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
     # by a third hand
-    ("final infos do not tell of a forfeit", "envs/vector.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
+    ("final infos do not tell of a forfeit", "envs/gym.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
     ("a heading of any round is read", "notation/games.py", 'if (heading and int(heading[1]) == state["round"]) or line', "if heading or line", "nojit:notation"),
     ("a long test forgets its first deals", E + "sequential.py", "            before = counts[-1]\n", "", "ratings"),
@@ -113,9 +113,9 @@ FAULTS = [
     ("regret of unlisted choices is never negative", E + "suite/measure.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
     ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
     ("NaN and infinity lie in every range", "system/options.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
-    ("final observations are marked as missing", "envs/vector.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
+    ("final observations are marked as missing", "envs/gym.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
     ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),
-    ("seeds of masked games are those of the first", "envs/vector.py", "self.games.reset(seeds[rows], rows, start)", "self.games.reset(seeds[: len(rows)], rows, start)", "gym"),
+    ("seeds of masked games are those of the first", "envs/gym.py", "self.games.reset(seeds[rows], rows, start)", "self.games.reset(seeds[: len(rows)], rows, start)", "gym"),
     ("regret of a game weights kinds as the suite does", E + "suite/measure.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
 ]
 # fmt: on

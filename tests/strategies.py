@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from carolus_env import Game, GameBatch, bots, engine, observe
 from carolus_env.engine import chance
-from carolus_env.engine.playout import playout
+from carolus_env.engine.play import playout
 from carolus_env.engine.rules import (
     DESTINATIONS,
     FIRST_PLACE,

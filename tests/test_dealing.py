@@ -11,9 +11,9 @@ from benchmarks import ladder
 from benchmarks import suite as suite_maker
 from carolus_env import bots, engine, evaluation
 from carolus_env.commands import dataset
-from carolus_env.engine import dealing, setup
-from carolus_env.engine.dealing import Deals, derived_seed
+from carolus_env.engine import setup
 from carolus_env.engine.rules import Rules
+from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.engine.streams import seed_generators
 from carolus_env.evaluation.rollouts import sampling
 from carolus_env.learners import LEARNERS
@@ -64,11 +64,13 @@ def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
     dealt: list[int] = []
     warm_up = set(seed_generators(0, 1).tolist())  # `games.warm_up` plays it before the clock runs
 
+    given = setup.new_games
+
     def new_games(rules, n=1, *, seed=None, **options):
         dealt.extend(seed_generators(seed, n).tolist())
-        return setup.new_games(rules, n, seed=seed, **options)
+        return given(rules, n, seed=seed, **options)
 
-    for module in (engine, ce, dealing):
+    for module in (engine, ce, setup):
         monkeypatch.setattr(module, "new_games", new_games)
     result = []
     for seed in (1, 2, 3):

@@ -9,7 +9,7 @@ from strategies import Watcher
 
 from carolus_env import engine
 from carolus_env.engine import chance
-from carolus_env.engine.playout import playout
+from carolus_env.engine.play import playout
 from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
 from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import new_streams

@@ -13,7 +13,6 @@ from carolus_env.engine.state import (
     as_states,
     check_rows,
     equal,
-    hashes,
     pick,
     put,
     to_bytes,
@@ -132,14 +131,11 @@ def test_no_bytes_lead_a_kernel_astray():
 def test_games_are_equal_by_value_and_any_difference_makes_them_unequal(field):
     states = games(3)
     other = np.concatenate([games(3), games(3)])[3:]
-    assert equal(states, other).all() and hashes(states) == hashes(other)
-    assert len(set(hashes(states))) == 3
+    assert equal(states, other).all()
     flat = other[field.name].reshape(3, -1)
     flat[1, -1] ^= 1
     other[field.name] = flat.reshape(other[field.name].shape)
     assert equal(states, other).tolist() == [True, False, True]
-    pairs = zip(hashes(states), hashes(other), strict=True)
-    assert [one == same for one, same in pairs] == [True, False, True]
 
 
 @pytest.mark.parametrize("rows", [[6, 0, 3], [], range(8)], ids=str)

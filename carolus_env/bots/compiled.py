@@ -22,8 +22,8 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked, Remembered
 from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
+from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
 from carolus_env.system import cancellation
@@ -74,7 +74,7 @@ class Entries(NamedTuple):
 
 
 def _playing_on(act: Any, choose: Callable[..., tuple[int, int]]) -> Callable[..., int]:
-    """Compile the loop of `Entries.play_on`; ``act`` is that of `engine.loop.play_on`."""
+    """Compile the loop of `Entries.play_on`; ``act`` is that of `engine.stepping.play_on`."""
 
     @entry
     def play_games_on(
@@ -222,7 +222,7 @@ def _column(s: np.void, turn: PlayOnContext) -> Int:
 
 @inlined
 def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
-    """Take the decision if it is the agent's: an ``act`` of `engine.loop.play_on`."""
+    """Take the decision if it is the agent's: an ``act`` of `engine.stepping.play_on`."""
     column = _column(s, turn)
     if column < 0:
         return False, carried

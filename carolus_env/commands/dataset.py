@@ -26,8 +26,8 @@ import numpy.typing as npt
 from carolus_env import evaluation
 from carolus_env.bots import make
 from carolus_env.bots.fingerprint import fingerprint
-from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
+from carolus_env.engine.setup import derived_seed
 from carolus_env.evaluation.journal import changes
 from carolus_env.evaluation.seating import ALONE, deals_for, meetings
 from carolus_env.integrations import minari

@@ -3,7 +3,7 @@
 ``rules`` sizes, options, actions; ``state`` the record of a game; ``streams`` random numbers;
 ``kernels`` the rules, one game at a time; ``chance`` rolls made explicit; ``setup`` new games;
 ``play`` decisions and results; ``stepping`` both in one kernel call, for the objects in `games`;
-``observation`` players' inputs; ``playout`` random play to the end.
+``observation`` players' inputs.
 The functions that work on a batch of games are here at the top.
 """
 

@@ -21,13 +21,13 @@ from numba import cuda
 
 from carolus_env.engine import observation
 from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.loop import play_out_once
 from carolus_env.engine.rules import ACTIONS, OVER, TERRITORIES
 from carolus_env.engine.state import STATE
 from carolus_env.engine.stepping import (
     Outcomes,
     ResetSource,
     note_outcome,
+    play_out_once,
     play_random_decision,
     start_anew,
 )
@@ -298,8 +298,7 @@ def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
     """Draw a legal action for each game, all equally likely."""
     g = cuda.grid(1)
     if g < legal_rows.shape[0]:
-        generators[g] = generator.step(generators[g])
-        actions[g] = legal.random_action(legal_rows[g], generator.mix(generators[g]))
+        actions[g] = legal.draw_action(legal_rows[g], generators, g)
 
 
 @cuda.jit
@@ -316,7 +315,7 @@ def sample_weighted(legal_rows: I64, generators: U64, weights: Any, actions: I64
 def play_out(
     records: U64, generators: U64, repeats: Int, most: Int, payoffs: F32, decisions: I64
 ) -> None:
-    """Play each game to its end at random, see `playout.playout`; ``records`` stay as they are."""
+    """Play each game to its end at random, see `play.playout`; ``records`` stay as they are."""
     games, g = cuda.shared.array(0, _RECORD), cuda.grid(1)
     for _ in range(repeats):
         _load(records)

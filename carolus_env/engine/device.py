@@ -251,7 +251,7 @@ class DeviceStates(DeviceArray):
     def play_out(
         self, generators: Any, repeats: int, most_decisions: int
     ) -> tuple[DeviceArray, DeviceArray]:
-        """Play each game to its end, see `playout.playout`; return mean payoffs and decisions."""
+        """Play each game to its end, see `play.playout`; return mean payoffs and decisions."""
         n, threads = len(self), kernels.MOST_THREADS
         streams = on_gpu(generators)
         if streams.shape != (n,) or streams.dtype != np.uint64:

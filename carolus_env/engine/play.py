@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.kernels import courts, generator, legal, regions, turns
+from carolus_env.engine.kernels import courts, legal, regions, turns
 from carolus_env.engine.rules import (
     ACTIONS,
     MAX_PLAYERS,
@@ -31,17 +31,21 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import (
     ALL_ROWS,
+    STATE,
     Ints,
     States,
     as_states,
     check_rows,
+    common_players,
     count_rows,
     single,
 )
+from carolus_env.engine.stepping import play_out_once
 from carolus_env.engine.streams import check_streams
-from carolus_env.system.arrays import F64, I8, I64, U64, Int, Records
+from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
-from carolus_env.system.options import array, is_buffer
+from carolus_env.system.options import array, is_buffer, whole_number
+from carolus_env.system.threads import check_threads, runs, together
 
 
 class IllegalActionError(ValueError):
@@ -224,9 +228,7 @@ def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
 def _random_actions(states: Records, rows: I64, generators: U64, actions: I64) -> None:
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
-        generators[g] = generator.step(generators[g])
-        legal_row = legal.legal_set(states[g])
-        actions[i] = legal.random_action(legal_row, generator.mix(generators[g]))
+        actions[i] = legal.draw_action(legal.legal_set(states[g]), generators, g)
 
 
 def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -329,6 +331,88 @@ def _write_win_shares(states: Records, shares: F64) -> None:
 def _forfeit(states: Records, rows: I64) -> None:
     for i in range(rows.shape[0]):
         turns.forfeit(states[rows[i]])
+
+
+# ------------------------------------------------------------------------------------ playouts
+
+
+class Playouts(NamedTuple):
+    """The results of playouts.
+
+    Attributes:
+        returns: ``(N, players)`` float32, mean payoff of each seat over the repeats.
+        decisions: ``(N,)`` int64, decisions played in all repeats.
+    """
+
+    returns: npt.NDArray[np.float32]
+    decisions: npt.NDArray[np.int64]
+
+
+def playout(
+    states: States,
+    generators: npt.NDArray[np.uint64],
+    *,
+    repeats: int = 1,
+    most_decisions: int = 100_000,
+    threads: int = 1,
+) -> Playouts:
+    """Play each game to its end at random.
+
+    Args:
+        states: ``(N,)`` games at any point, all with the same number of players; unchanged. For
+            the ``states`` of a `GameBatch` on a GPU the results are there, too.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place. Dice
+            and choices come from it, so each repeat and each call plays differently.
+        repeats: playouts of each game.
+        most_decisions: a playout that takes more is cut off and counts 0 for every seat: without
+            ``max_rounds`` a game may never end.
+        threads: threads that share the work; the results are the same.
+
+    Raises:
+        ValueError: for mixed numbers of players, or another argument that does not fit.
+    """
+    check_threads(threads)
+    repeats = whole_number("repeats", repeats, 1)
+    most_decisions = whole_number("most_decisions", most_decisions, 1)
+    games: Any = states
+    if getattr(games, "on_gpu", False):
+        return Playouts(*games.play_out(generators, repeats, most_decisions))
+    as_states(states)
+    check_streams(generators, states)
+    players = common_players(states, "returns")
+    payoffs = np.zeros((len(states), players), np.float32)
+    decisions = np.zeros(len(states), np.int64)
+    together(
+        lambda rows: _play_out(
+            states[rows],
+            generators[rows],
+            repeats,
+            most_decisions,
+            np.zeros(1, STATE),
+            payoffs[rows],
+            decisions[rows],
+        ),
+        runs(len(states), threads),
+    )
+    return Playouts(payoffs, decisions)
+
+
+@entry
+def _play_out(
+    states: Records,
+    generators: U64,
+    repeats: Int,
+    most_decisions: Int,
+    scratch: Records,
+    payoffs: F32,
+    decisions: I64,
+) -> None:
+    for g in range(states.shape[0]):
+        for _ in range(repeats):
+            scratch[0] = states[g]
+            play_out_once(scratch[0], generators, most_decisions, payoffs, decisions, g)
+        for seat in range(payoffs.shape[1]):
+            payoffs[g, seat] /= repeats
 
 
 # ------------------------------------------------------------------------------------ input checks

@@ -264,12 +264,6 @@ def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
     return np.all(_rows(a) == _rows(b), axis=1)
 
 
-def hashes(states: States) -> list[int]:
-    """Return a hash by value for each game, for dictionaries within one process."""
-    size, data = STATE.itemsize, to_bytes(states)
-    return [hash(data[start : start + size]) for start in range(0, len(data), size)]
-
-
 def _rows(states: States) -> npt.NDArray[np.uint8]:
     return as_states(states).view(np.uint8).reshape(len(states), STATE.itemsize)
 

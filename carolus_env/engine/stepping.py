@@ -1,11 +1,13 @@
-"""One kernel call for a decision, the dice, and the next player's observation.
+"""One kernel call for a decision, the dice, and the next player's observation; or for whole games.
 
 `games.Game` calls `play_one`, `games.GameBatch` the other entries. Entries take plain arrays, since
-a NamedTuple costs at every call from Python, and pack them for the kernels.
+a NamedTuple costs at every call from Python, and pack them for the kernels. `play_on` is the loop
+that plays a game on in compiled code, by kernels that it is given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,8 +17,8 @@ from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.observation import scale_observation, write_observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
 from carolus_env.engine.state import States
-from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int, Records, int64
-from carolus_env.system.compiler import entry, kernel, separate
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bits, Int, Records, int64
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 
 class Views(NamedTuple):
@@ -96,8 +98,7 @@ def note_outcome(states: Records, g: Int, fresh: ResetSource, outcomes: Outcomes
 @kernel
 def play_random_decision(s: np.void, legal_row: Int, generators: U64, g: Int) -> None:
     """Play a random member of a legal set, drawn from stream ``g``, and roll the dice."""
-    generators[g] = generator.step(generators[g])
-    turns.play(s, legal.random_action(legal_row, generator.mix(generators[g])))
+    turns.play(s, legal.draw_action(legal_row, generators, g))
     turns.roll_on(s)
 
 
@@ -174,8 +175,7 @@ def play_batch(
 def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
     """Draw a legal action for each game, all equally likely."""
     for g in range(legal_rows.shape[0]):
-        generators[g] = generator.step(generators[g])
-        actions[g] = legal.random_action(legal_rows[g], generator.mix(generators[g]))
+        actions[g] = legal.draw_action(legal_rows[g], generators, g)
 
 
 @entry
@@ -220,3 +220,73 @@ class Buffers(NamedTuple):
     totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
     legal_rows: npt.NDArray[np.int64]  # the games' legal sets
     views: Views
+
+
+# ------------------------------------------------------------------------------------ the loop
+
+
+@inlined
+def play_on(
+    act: Callable[..., Any], roll: Callable[..., Any], s: np.void, carried: Any, context: Any
+) -> tuple[Int, Any]:
+    """Play a game on, until it is over or `act` stops it.
+
+    Args:
+        act: ``(s, count, carried, context) -> (goes_on, carried)`` carries out a decision, or a
+            whole plan, the one number ``count`` from 0 on; or it does nothing and returns False.
+        roll: ``(s, count, carried, context) -> carried`` does all that follows that decision: the
+            dice that are due.
+        s: a game that waits for a decision, or is over.
+        carried: a value that changes from decision to decision, such as a random stream.
+        context: the other values that ``act`` and ``roll`` need.
+
+    Returns:
+        How often `act` went on, and the last ``carried``.
+    """
+    count = 0
+    while s["phase"] != OVER:
+        goes_on, carried = act(s, count, carried, context)
+        if not goes_on:
+            break
+        carried = roll(s, count, carried, context)
+        count += 1
+    return count, carried
+
+
+@kernel
+def roll_own(s: np.void, count: Int, carried: Any, context: Any) -> Any:
+    """Roll by the game's own generator: a ``roll`` of `play_on`."""
+    turns.roll_on(s)
+    return carried
+
+
+@kernel
+def _act_at_random(s: np.void, count: Int, bits: Bits, most: Int) -> tuple[bool, Bits]:
+    if count == most:
+        return False, bits
+    bits = generator.step(bits)
+    turns.play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
+    return True, bits
+
+
+@separate
+def play_at_random(s: np.void, bits: Bits, most: Int) -> tuple[Int, Bits]:
+    """Take random decisions by the stream ``bits``, ``most`` at most, to the end of the game.
+
+    Returns:
+        The number of decisions, and the stream.
+    """
+    return play_on(_act_at_random, roll_own, s, bits, most)
+
+
+@kernel
+def play_out_once(
+    s: np.void, generators: U64, most_decisions: Int, payoffs: F32, decisions: I64, g: Int
+) -> None:
+    """Play a game to its end by stream ``g``; add payoffs and decisions to row ``g``."""
+    bits = generator.step(generators[g])
+    s["generator"] = generator.mix(bits)
+    turns.roll_on(s)
+    played, generators[g] = play_at_random(s, bits, most_decisions)
+    turns.add_returns(s, payoffs, g)
+    decisions[g] += played

@@ -97,11 +97,12 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States
-from carolus_env.envs import starts
 from carolus_env.envs.options import (
     RENDER_FPS,
     RENDER_MODES,
+    RESET_OPTIONS,
     check_options,
+    first_game,
     observation_box,
     rules_for,
 )
@@ -231,15 +232,15 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
         for key in options:  # PettingZoo's own test passes an unknown one
-            if key not in starts.OPTIONS:
-                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {starts.OPTIONS}")
+            if key not in RESET_OPTIONS:
+                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {RESET_OPTIONS}")
         random = self._random
         if seed is not None or random is None:
             random = np.random.default_rng(seed)
         elif options:  # which may be refused, and then nothing was drawn
             random = copy.deepcopy(random)
         drawn = int(random.integers(2**63))
-        self._start = starts.first_game(self.rules, options, drawn, seed)
+        self._start = first_game(self.rules, options, drawn, seed)
         self._random = random
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)

@@ -53,7 +53,7 @@ class Opponents(Protocol):
 
 
 class Starts(Protocol):
-    """A maker of games that start elsewhere than new ones (`envs.starts`)."""
+    """A maker of games that start elsewhere than new ones (`envs.options.start_from`)."""
 
     def __call__(
         self, seeds: npt.NDArray[np.uint64], by_user: bool

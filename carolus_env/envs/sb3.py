@@ -24,11 +24,14 @@ from gymnasium import spaces
 from carolus_env.bots import AgentLike
 from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
-from carolus_env.envs import starts
+from carolus_env.envs.gym import Pictures
 from carolus_env.envs.learner import FinishedGames, FixedOpponents, LearnerGames, Opponents
-from carolus_env.envs.options import RENDER_FPS, observation_box
+from carolus_env.envs.options import (
+    RENDER_FPS,
+    observation_box,
+    start_from,
+)
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
-from carolus_env.envs.vector import Pictures
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.options import array, one_of, seed_number
 
@@ -91,14 +94,14 @@ class LearnerVecEnv(VecEnv):
 
         The first games, and those after a call of `seed`, depend on the seed alone; later ones
         continue the games' generators. After a call of `set_options` they start as these say
-        (`starts.OPTIONS`).
+        (`RESET_OPTIONS`).
 
         Raises:
             ValueError: for an unknown option, or one that no game can start from.
         """
         rows, elsewhere = np.arange(self.num_envs), None
         if any(self._options):
-            elsewhere = starts.start_from(self.games.rules, self._options)
+            elsewhere = start_from(self.games.rules, self._options)
         if not self._reset_before and elsewhere is not None:
             self.games.reset(self._next_seed)
         if self._next_seed is not None or not self._reset_before:

@@ -21,8 +21,8 @@ from carolus_env import engine
 from carolus_env.bots import Agent, Checked, lockstep
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine.chance import roll_dealt
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import Ints, States, copy
 from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.columns import Decisions, Finished, Results
@@ -87,7 +87,7 @@ def play_games(
             on deal, seating and meeting.
         agents: the players; each answers all games in which it is to move in one batch.
         rules: rules of all games.
-        seed: 0 to 2^64 - 1; no two seeds share a deal (`engine.dealing`).
+        seed: 0 to 2^64 - 1; no two seeds share a deal (`engine.setup.Deals`).
         progress: a function of the number of finished games.
 
     Raises:

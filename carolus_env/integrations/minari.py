@@ -25,10 +25,14 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine.observation import observe
-from carolus_env.engine.rules import ACTIONS, MAX_PLAYERS, Rules
-from carolus_env.engine.state import States, copy
-from carolus_env.records.arrays import Arrays, Packed, read_games, read_packed, to_arrays
-from carolus_env.records.unrolling import MOST_DICE, unroll
+from carolus_env.engine.rules import ACTIONS, Rules
+from carolus_env.engine.state import STATE
+from carolus_env.records.arrays import (
+    Packed,
+    read_games,
+    read_packed,
+    to_arrays,
+)
 from carolus_env.system.options import values_text
 from carolus_env.system.version import __version__
 
@@ -191,10 +195,10 @@ def episodes(
     players = int(games.starts["players"][0]) if len(games.starts) else 0
     for first in range(0, len(games.starts), _AT_ONCE):
         part = _slice(games, first, min(first + _AT_ONCE, len(games.starts)))
-        data = to_arrays(part, observation=observation)
+        ends = np.zeros(len(part.starts), STATE)
+        data = to_arrays(part, observation=observation, ends=ends)
         assert data.observations is not None and data.masks is not None
         bounds = np.searchsorted(data.games, np.arange(len(part.starts) + 1))
-        ends = _ends(part, data, bounds[:-1])
         viewers = np.tile(np.arange(players), len(ends))
         finals = observe(ends.repeat(players), viewers, dtype=observation)
         finals = finals.reshape(len(ends), players, 1, -1)
@@ -239,19 +243,6 @@ def _slice(games: Packed, first: int, last: int) -> Packed:
         games.events[begin:end],
         games.bounds[first : last + 1] - begin,
     )
-
-
-def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
-    """Return the games when they are over; their decisions are noted in ``data`` once more."""
-    states = copy(games.starts)
-    unroll(
-        states, games.events, games.bounds, firsts,
-        None, None, None, None,  # masks and observations
-        data.actions, data.seats, data.returns, data.dones, data.discounts,
-        np.zeros((1, MOST_DICE), np.uint8), np.zeros((1, MAX_PLAYERS)),
-        np.zeros(MAX_PLAYERS, np.int64), np.full(2, -1),
-    )  # fmt: skip
-    return states
 
 
 def _read(

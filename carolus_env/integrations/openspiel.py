@@ -32,7 +32,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import observation
 from carolus_env.engine.chance import chance_outcomes
-from carolus_env.engine.playout import playout
+from carolus_env.engine.play import playout
 from carolus_env.engine.rules import ACTIONS, OPTIONS, TERRITORIES, Rules, action_text
 from carolus_env.engine.state import States, as_states, copy
 from carolus_env.engine.streams import check_streams, new_streams, random_bits

@@ -24,8 +24,7 @@ from carolus_env.engine import observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OPTIONS, OVER, Rules
 from carolus_env.engine.state import States
 from carolus_env.envs.learner import LEARNER, LearnerGames
-from carolus_env.envs.options import observation_box
-from carolus_env.envs.starts import start_from
+from carolus_env.envs.options import observation_box, start_from
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.integrations.agents import agent_of
 

@@ -29,12 +29,11 @@ from carolus_env.bots.ppo import (
     evaluate_candidates,
     sample,
 )
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.loop import play_on
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TERRITORIES
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
-from carolus_env.engine.stepping import ResetSource, start_anew
+from carolus_env.engine.stepping import ResetSource, play_on, start_anew
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import (
     SelfPlayConfig,

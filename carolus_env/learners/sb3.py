@@ -25,8 +25,8 @@ from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.utils import LinearSchedule
 
 from carolus_env.bots import Agent, make
-from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import DISCS
+from carolus_env.engine.setup import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
 from carolus_env.evaluation.placing import Evaluation

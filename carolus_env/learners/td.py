@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.value import CandidateSelector, ValueBot, value_candidates
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.rules import MAX_TEAMS, OVER
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
+from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import (
     SelfPlayConfig,

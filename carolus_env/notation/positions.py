@@ -31,8 +31,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import States
 from carolus_env.notation.vocabulary import CLAN_LETTERS, TEAM_LETTERS
 from carolus_env.records import PositionError
-from carolus_env.records.check import read_rules
-from carolus_env.records.position import from_dict, to_dict
+from carolus_env.records.position import from_dict, read_rules, to_dict
 from carolus_env.system.options import parsed, value_text
 from carolus_env.system.untrusted import DataError, shown
 

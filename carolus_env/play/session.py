@@ -38,7 +38,7 @@ from carolus_env.records import (
     result_of,
     start_of,
 )
-from carolus_env.records.events import play_event
+from carolus_env.records.record import play_event
 from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 

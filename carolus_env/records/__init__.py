@@ -11,8 +11,6 @@ game and the actions played:
 the engine.
 """
 
-from carolus_env.records.check import Record, RecordError, check_record
-from carolus_env.records.events import Played, play_event, play_events
 from carolus_env.records.jsonl import (
     read_records,
     record_line,
@@ -22,8 +20,14 @@ from carolus_env.records.jsonl import (
 )
 from carolus_env.records.record import (
     LONGEST_NAME,
+    Played,
+    Record,
+    RecordError,
+    check_record,
     make_record,
     names_of,
+    play_event,
+    play_events,
     positions,
     printable,
     result_of,

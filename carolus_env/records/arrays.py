@@ -23,17 +23,23 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine import observation as observing
-from carolus_env.engine.rules import ACTIONS, FACES, MAX_PLAYERS, Rules
+from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, FACES, MAX_PLAYERS, OVER, ROLL, Rules
 from carolus_env.engine.state import STATE, States, common_players, copy
-from carolus_env.records.check import Record, check_record, read_setup
+from carolus_env.engine.stepping import Views, play_on, write_views
 from carolus_env.records.jsonl import read_records
-from carolus_env.records.unrolling import FACE, MOST_DICE, unroll
+from carolus_env.records.record import Record, check_record, read_setup
 from carolus_env.records.validity import are_set_ups
 from carolus_env.system import tensors
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, Bools, Records, int64
+from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.files import naming, write_file, write_json
 from carolus_env.system.threads import check_threads, runs, together
 from carolus_env.system.untrusted import DataError, expect
 
+FACE: Final = 128
+"""An event from here on is a die: ``FACE`` and what it shows. The others are actions."""
+MOST_DICE: Final = 9
 FORMAT: Final = "carolus-games"
 VERSION: Final = 1
 _WRONG: Final = 255
@@ -257,6 +263,7 @@ def to_arrays(
     out: str | os.PathLike[str] | None = None,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
+    ends: States | None = None,
 ) -> Arrays:
     """Play games on the engine, and note every decision.
 
@@ -268,6 +275,7 @@ def to_arrays(
             held there, and `load_arrays` opens them again.
         threads: number of threads that share the games; the arrays do not depend on it.
         progress: a function of the number of games that are done.
+        ends: ``(G,)`` games to write the last position of each game into.
 
     Raises:
         ValueError: when an event is not the one that is due, or a game is not over; it names
@@ -299,7 +307,10 @@ def to_arrays(
         data.games[:] = np.repeat(np.arange(len(games.starts), dtype=np.int32), counts)
         for start in range(0, len(games.starts), _SIDE_BY_SIDE):
             part = slice(start, min(start + _SIDE_BY_SIDE, len(games.starts)))
-            _unroll(games, data, firsts, part, observation, players, threads)
+            states = copy(games.starts[part])
+            _note_decisions(games, states, data, firsts, part, observation, threads)
+            if ends is not None:
+                ends[part] = states
             if progress is not None:
                 progress(part.stop)
         if out is None:
@@ -331,25 +342,24 @@ def _decisions_of(games: Packed) -> npt.NDArray[np.int64]:
     return counts
 
 
-def _unroll(
+def _note_decisions(
     games: Packed,
+    states: States,
     data: Arrays,
     firsts: npt.NDArray[np.int64],
     part: slice,
     observation: str | None,
-    players: int,
     threads: int,
 ) -> None:
-    """Write the rows of some games."""
-    scaled = observation == "float32"
+    """Play some games from their starts, ``states``, to their ends, and write their rows."""
+    scaled, players = observation == "float32", int(states["players"][0])
 
     def share(rows: slice) -> tuple[int, int] | None:
         own = slice(part.start + rows.start, part.start + rows.stop)
-        states = copy(games.starts[own])
         raw = np.zeros((1, observing.length(players)), np.uint8) if scaled else data.observations
         fault = np.full(2, -1)
-        unroll(
-            states,
+        _unroll(
+            states[rows],
             games.events,
             games.bounds[own.start : own.stop + 1],
             firsts[own],
@@ -380,6 +390,92 @@ def _unroll(
             f"game {game}: byte {event - begin} of its events, {games.events[event]}, "
             "is not what is due"
         )
+
+
+# ------------------------------------------------------------------------------------ kernels
+
+
+class _Recorded(NamedTuple):
+    """A game's events, and the arrays for its decisions, which are arguments of `_unroll`."""
+
+    events: U8
+    end: int
+    """The index after the game's last event."""
+    first: int
+    """The row of the game's first decision."""
+    views: Views
+    actions: U8
+    seats: U8
+    dones: Bools
+    discounts: F32
+    faces: U8
+    lasts: I64
+
+
+@kernel
+def _read_action(s: np.void, count: Any, event: Any, game: Any) -> Any:
+    """Play the action and note the decision: an ``act`` of `play_on`.
+
+    ``event`` is the number of the next event, or the bits of the wrong one inverted.
+    """
+    if event < 0 or event >= game.end or not legal.is_legal(s, int64(game.events[event])):
+        return False, event
+    row, seat = game.first + count, int64(s["player"])
+    write_views(s, row, game.views)
+    game.actions[row], game.seats[row] = game.events[event], seat
+    game.dones[row], game.discounts[row] = False, 1.0
+    game.lasts[seat] = row
+    turns.play(s, int64(game.events[event]))
+    return True, event + 1
+
+
+@kernel
+def _read_dice(s: np.void, count: Any, event: Any, game: Any) -> Any:
+    """Take the dice that are due: a ``roll`` of `play_on`."""
+    while s["phase"] == ROLL:
+        due = int64(s["dice_due"])
+        if event + due > game.end:
+            return ~game.end
+        for die in range(due):
+            face = int64(game.events[event + die]) - FACE
+            if face < 0 or face >= FACES:
+                return ~(event + die)
+            game.faces[0, die] = face
+        turns.take_roll(s, game.faces, 0)
+        event += due
+    return event
+
+
+@entry
+def _unroll(
+    states: Records, events: U8, bounds: I64, firsts: I64,
+    masks: I8 | None, raw: U8 | None, scales: F32 | None, scaled: F32 | None,
+    actions: U8, seats: U8, returns: F32, dones: Bools, discounts: F32,
+    faces: U8, payoffs: F64, lasts: I64, fault: I64,
+) -> None:  # fmt: skip
+    """Play each game's events to its end; ``fault``: the game and the event that are not due."""
+    for g in range(states.shape[0]):
+        s = states[g]
+        for seat in range(lasts.shape[0]):
+            lasts[seat] = -1
+        game = _Recorded(
+            events, bounds[g + 1], firsts[g], Views(masks, raw, scales, scaled),
+            actions, seats, dones, discounts, faces, lasts,
+        )  # fmt: skip
+        begun = _read_dice(s, 0, bounds[g], game)
+        count, event = play_on(_read_action, _read_dice, s, begun, game)
+        if s["phase"] != OVER or event != bounds[g + 1]:
+            fault[0], fault[1] = g, max(event, ~event)
+            return
+        turns.write_returns(s, payoffs, 0)
+        for k in range(firsts[g], firsts[g] + count):
+            returns[k] = payoffs[0, int64(seats[k])]
+        for seat in range(int64(s["players"])):
+            if lasts[seat] >= 0:
+                dones[lasts[seat]] = True
+                if s["reason"] != BY_MAX_ROUNDS:
+                    discounts[lasts[seat]] = 0.0
+    fault[0] = -1
 
 
 # ------------------------------------------------------------------------------------ files

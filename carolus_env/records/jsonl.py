@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from carolus_env.records.check import Record, RecordError, check_record
+from carolus_env.records.record import Record, RecordError, check_record
 from carolus_env.system.files import replacing
 from carolus_env.system.untrusted import DataError, parse_json
 

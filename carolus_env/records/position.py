@@ -30,10 +30,18 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, winning_teams
 from carolus_env.engine.streams import seed_generators
-from carolus_env.records.check import read_rules
 from carolus_env.records.validity import PositionError, check_positions
 from carolus_env.system import untrusted
-from carolus_env.system.untrusted import DataError, get, integer, integers, one_of, shown, table
+from carolus_env.system.untrusted import (
+    DataError,
+    cut,
+    get,
+    integer,
+    integers,
+    one_of,
+    shown,
+    table,
+)
 
 # ------------------------------------------------------------------------------------ writing
 
@@ -164,6 +172,23 @@ def _read(data: Mapping[str, Any], seed: int | None) -> States:
     if "dice_due" in data:
         _expect_same("dice_due", integer(data, "dice_due", 0, 9), int(s["dice_due"]))
     return states
+
+
+def read_rules(options: Mapping[str, Any]) -> Rules:
+    """Make `Rules` of untrusted options.
+
+    Raises:
+        DataError: for an unknown key or an impossible value.
+    """
+    for key, value in options.items():
+        if not (value is None or isinstance(value, str | int | float | np.integer)):
+            raise DataError(
+                f"rules: {shown(key)} must be a number, a string or null, got {shown(value)}"
+            )
+    try:
+        return Rules.from_dict(options)
+    except ValueError as error:
+        raise DataError(cut(str(error))) from None
 
 
 def _read_hands(s: np.void, data: Mapping[str, Any], players: int) -> None:

@@ -1,33 +1,52 @@
-"""Game records made from games, and games set up and played from records.
+"""Game records: checked, made from games, and games set up and played from them.
 
 A record holds every chance result and every decision of a game as JSON. It replays without a
-random generator, on any implementation of the rules (docs/formats.md has the format).
+random generator, on any implementation of the rules (docs/formats.md has the format). Records are
+untrusted data (`carolus_env.system.untrusted` has the threat model), so their shape is checked key
+by key before anything is played.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine import chance
-from carolus_env.engine.rules import BY_FORFEIT, OVER, PHASE_NAMES, TERRITORIES, Rules
+from carolus_env.engine.rules import (
+    BY_FORFEIT,
+    CLANS,
+    OVER,
+    PALADINS_LAID_OUT,
+    PHASE_NAMES,
+    TERRITORIES,
+    Rules,
+)
 from carolus_env.engine.state import STATE, States, as_states, single
 from carolus_env.records import position
-from carolus_env.records.check import (
-    FORMAT,
-    VERSION,
-    Record,
-    RecordError,
-    check_record,
-    read_setup,
-)
-from carolus_env.records.events import play_event, play_events
 from carolus_env.records.validity import are_set_ups
-from carolus_env.system.options import instance, integer
+from carolus_env.system import options
+from carolus_env.system.untrusted import (
+    DataError,
+    check,
+    expect,
+    get,
+    integer,
+    integers,
+    is_a,
+    only,
+    shown,
+)
+
+FORMAT: Final = "carolus-record"
+VERSION: Final = 1
+
+RESULT_KEYS: Final = ("reason", "winners", "castles", "regions", "rounds", "returns")
+ROLL_KEYS: Final = ("roll", "player")
+ACTION_KEYS: Final = ("action", "player", "legal", "state")
 
 STATE_KEYS: Final = (
     "round", "phase", "player", "regions", "courts", "control", "reserves", "crowns", "supply",
@@ -37,6 +56,113 @@ STATE_KEYS: Final = (
 
 LONGEST_NAME: Final = 40
 """Maximum length of a seat's name."""
+
+Record = dict[str, Any]
+"""A game record: the object that a line of JSON holds (docs/formats.md)."""
+
+
+class RecordError(ValueError):
+    """A file or an object that is not a game record.
+
+    Attributes:
+        reason: a description of what is wrong, and where in the record.
+        path: the file; None for an object that was not read from one.
+        line: line number, counted from 1; None likewise.
+    """
+
+    def __init__(self, reason: str, path: str | None = None, line: int | None = None) -> None:
+        super().__init__(reason if path is None else f"{path}, line {line}: {reason}")
+        self.reason, self.path, self.line = reason, path, line
+
+
+class Setup(NamedTuple):
+    """Start of a record's game."""
+
+    rules: Rules
+    territories: list[int]
+    first_player: int
+
+
+# ------------------------------------------------------------------------------------ checking
+
+
+def check_record(record: object) -> None:
+    """Refuse what does not have the shape of a record.
+
+    Unknown keys are accepted at the top only (the players' names, say): in an event one could be
+    a misspelt ``legal``, which would then not be compared. Whether the rules allow the game is
+    for `carolus_env.replay` to say.
+
+    Raises:
+        RecordError: naming the first thing wrong and the index of its event.
+    """
+    try:
+        data = check(record, dict, "a game record")
+        expect(data, format=FORMAT, version=VERSION)
+        _setup(data)
+        for index, event in enumerate(get(data, "events", list)):
+            try:
+                _check_event(event)
+            except DataError as error:
+                raise DataError(f"event {index}: {error}") from None
+        if "result" not in data or data["result"] is not None:
+            _check_result(get(data, "result", dict))
+    except DataError as error:
+        raise RecordError(str(error)) from None
+
+
+def read_setup(record: Record) -> Setup:
+    """Read the rules and the set-up of a record; its events are ignored.
+
+    Raises:
+        RecordError: when there are none.
+    """
+    try:
+        return _setup(record)
+    except DataError as error:
+        raise RecordError(str(error)) from None
+
+
+def _setup(record: Record) -> Setup:
+    rules = position.read_rules(get(record, "rules", dict))
+    setup = get(record, "setup", dict)
+    only(setup, ("territories", "first_player"), "setup")
+    territories = integers(setup, "territories", "setup")
+    if sorted(territories) != [clan for clan in range(CLANS) for _ in range(PALADINS_LAID_OUT)]:
+        raise DataError(
+            f"setup.territories must hold each clan 0 to {CLANS - 1} exactly "
+            f"{PALADINS_LAID_OUT} times, got {shown(territories)}"
+        )
+    return Setup(rules, territories, integer(setup, "first_player", 0, rules.players - 1, "setup"))
+
+
+def _check_event(event: object) -> None:
+    if not isinstance(event, dict) or ("roll" in event) == ("action" in event):
+        raise DataError(f"an event is an object with either 'roll' or 'action', got {shown(event)}")
+    get(event, "player", int)
+    if "roll" in event:
+        only(event, ROLL_KEYS)
+        integers(event, "roll")
+        return
+    only(event, ACTION_KEYS)
+    get(event, "action", int)
+    if "legal" in event:
+        integers(event, "legal")
+    if "state" in event:
+        get(event, "state", dict)
+
+
+def _check_result(result: Record) -> None:
+    only(result, RESULT_KEYS, "result")
+    get(result, "reason", str, "result")
+    for key in ("winners", "castles"):
+        integers(result, key, "result")
+    for key in ("regions", "rounds"):
+        get(result, key, int, "result")
+    for value in get(result, "returns", list, "result"):
+        if not is_a(value, float):
+            raise DataError(f"result.returns must hold numbers, got {shown(value)}")
+
 
 # ------------------------------------------------------------------------------------ making
 
@@ -80,8 +206,10 @@ def make_record(
     game = start.copy()
     dice = None if dice is None else dice.copy()
     _roll_on(game, events, dice)
-    for index, action in enumerate(instance("actions", actions, Iterable, "action numbers")):
-        number = integer(f"actions[{index}]", action)
+    for index, action in enumerate(
+        options.instance("actions", actions, Iterable, "action numbers")
+    ):
+        number = options.integer(f"actions[{index}]", action)
         event: dict[str, Any] = {"action": number, "player": int(game["player"][0])}
         if legal:
             event["legal"] = engine.legal_actions(game).tolist()
@@ -218,3 +346,62 @@ def printable(text: str) -> str:
     """Return untrusted text without control characters, as long as a name may be."""
     letters = [letter if letter.isprintable() else "?" for letter in text[:LONGEST_NAME]]
     return "".join(letters).strip()
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+class Played(NamedTuple):
+    """An event that was played.
+
+    Attributes:
+        number: number of the event, from 0.
+        event: the event given.
+        before: ``(1,)`` the game that waited for it.
+        after: ``(1,)`` the game just after it; the next roll is a separate event.
+    """
+
+    number: int
+    event: Mapping[str, Any]
+    before: States
+    after: States
+
+
+def play_event(game: States, event: Mapping[str, Any]) -> None:
+    """Play one event in place: a given roll or a decision. No dice are rolled.
+
+    Args:
+        game: ``(1,)`` a game that waits for the event.
+        event: ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
+
+    Raises:
+        ValueError: when it is not due, of another player, or against the rules. The game has not
+            changed.
+        TypeError: when the action is not an integer of at most 64 bits; likewise.
+    """
+    seat = int(game["player"][0])
+    if event.get("player", seat) != seat:
+        raise ValueError(f"it is the turn of player {seat}, not of player {event['player']}")
+    if "roll" in event:
+        chance.apply_roll(game, event["roll"])
+    else:
+        engine.step(game, np.array([event["action"]]), roll=False)
+
+
+def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Played]:
+    """Play events one after another, each on a copy of the game; ``start`` does not change.
+
+    Raises:
+        ValueError, TypeError: see `play_event`; a note names the event.
+    """
+    game = as_states(start, "start")
+    if len(game) != 1:
+        raise ValueError(f"start must be a batch of one game, got {len(game)}")
+    for number, event in enumerate(events):
+        before, game = game, engine.copy(game)
+        try:
+            play_event(game, event)
+        except (ValueError, TypeError) as error:
+            error.add_note(f"It is event {number} of the game.")
+            raise
+        yield Played(number, event, before, game)

@@ -48,8 +48,8 @@ from carolus_env.bots.search.forest import (
 from carolus_env.bots.value import best_of
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
-from carolus_env.engine.loop import play_at_random
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
+from carolus_env.engine.stepping import play_at_random
 from carolus_env.networks.forward import Network, value_plans
 from carolus_env.planning.heuristic import write_chances, write_scores
 from carolus_env.planning.plans import (

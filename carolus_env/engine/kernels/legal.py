@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels.courts import can_be_taken
-from carolus_env.engine.kernels.generator import below
+from carolus_env.engine.kernels.generator import below, mix, step
 from carolus_env.engine.rules import (
     ACTIONS,
     CLANS,
@@ -32,7 +32,7 @@ from carolus_env.engine.rules import (
     PLACE,
     TERRITORIES,
 )
-from carolus_env.system.arrays import F32, I8, Bits, Int, int64
+from carolus_env.system.arrays import F32, I8, U64, Bits, Int, int64
 from carolus_env.system.compiler import kernel
 
 BLOCK = 32
@@ -160,6 +160,13 @@ def random_action(legal_row: Int, random_bits: Bits) -> Int:
     choice = below(random_bits << _LOWER_HALF, SPAN[legal_row])
     action = FIRST_ACTION[legal_row // BLOCK] + STRIDE[legal_row // BLOCK] * member + choice
     return -1 if legal_row == MOVE_SETS else action
+
+
+@kernel
+def draw_action(legal_row: Int, generators: U64, g: Int) -> Int:
+    """Sample a member of a legal set uniformly by stream ``g``; -1 where no decision is due."""
+    generators[g] = step(generators[g])
+    return random_action(legal_row, mix(generators[g]))
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Games played on from given positions: side by side, with dice of their own.
 
-Game number ``i`` is played by the dice and streams of deal ``i`` (`engine.dealing`). So games of
+Game number ``i`` is played by the dice and streams of deal ``i`` (`engine.setup`). So games of
 the same number, played from different positions, have the same dice: what differs between them is
 what was decided, not what was rolled.
 """
@@ -16,8 +16,8 @@ import numpy.typing as npt
 from carolus_env import bots, engine
 from carolus_env.bots import AgentLike, lockstep
 from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, pick
 from carolus_env.evaluation.rollouts.values import Value
 from carolus_env.system import cancellation

@@ -26,8 +26,8 @@ from carolus_env.evaluation.rollouts.sampling import Sampler
 from carolus_env.evaluation.rollouts.values import value_function
 from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, start_of
-from carolus_env.records.check import FORMAT as RECORD_FORMAT
-from carolus_env.records.check import VERSION as RECORD_VERSION
+from carolus_env.records.record import FORMAT as RECORD_FORMAT
+from carolus_env.records.record import VERSION as RECORD_VERSION
 from carolus_env.system.untrusted import (
     DataError,
     check,

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent, Checked, lockstep
-from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, copy, equal, pick
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
 from carolus_env.evaluation.rollouts.rollout import standard_error
