@@ -34,8 +34,8 @@ from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.columns import COLUMNS, PLANNED, SEATS
 from carolus_env.evaluation.seating import pairing
-from carolus_env.integrations import engine_protocol
-from carolus_env.integrations.language.agent import LanguageOptions
+from carolus_env.integrations import external
+from carolus_env.integrations.llm import LanguageOptions
 from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import tables_text
 from carolus_env.planning import heuristic
@@ -298,7 +298,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
     "skill": skill,
     "commands": commands_table,
-    "engine messages": engine_protocol.messages_table,
+    "engine messages": external.messages_table,
     "language options": lambda: options_table(LanguageOptions),
     "moves": moves_table,
     "moves of a game": told_game,

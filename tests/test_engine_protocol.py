@@ -20,8 +20,8 @@ import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots import AgentError
 from carolus_env.commands import engine
-from carolus_env.integrations import engine_protocol as protocol
 from carolus_env.integrations import external
+from carolus_env.integrations import external as protocol
 from carolus_env.notation import read_move
 from carolus_env.system.cancellation import Stop, Stopped
 
@@ -77,16 +77,16 @@ def test_a_request_has_the_moves_and_hides_the_dice(players):
     games, streams = ce.new_games(ce.Rules(players), 1, seed=3), ce.new_streams(3, 1)
     given = {"seconds": 1.0, "seed": 5, "analyse": False}
     while not ce.is_over(games)[0]:
-        asked = protocol.request(1, games[0], **given)
+        asked = protocol.request_for(1, games[0], **given)
         assert asked["legal"] == ce.legal_actions(games[0]).tolist()
         assert [[action] for action in asked["legal"]] == [
             read_move(games[0], move) for move in asked["moves"]
         ]
         assert asked.keys() == {key.name for key in protocol.MESSAGES["request"]}
-        assert protocol.read(protocol.line(asked), "request") == asked
+        assert protocol.read_message(protocol.message_line(asked), "request") == asked
         other = games.copy()
         other["generator"] += 1
-        assert protocol.request(1, other[0], **given) == asked
+        assert protocol.request_for(1, other[0], **given) == asked
         ce.step(games, ce.random_actions(games, streams))
 
 
@@ -95,14 +95,14 @@ def test_the_page_shows_messages_as_they_are():
     block = page.split("```")[3].replace("\n   ", " ").strip()
     kinds = list(protocol.MESSAGES)[:-1]
     for kind, line in zip(kinds, block.splitlines(), strict=True):
-        assert protocol.read(line[2:].encode(), kind) == json.loads(line[2:])
+        assert protocol.read_message(line[2:].encode(), kind) == json.loads(line[2:])
     limits = external.ExternalOptions()
     assert f"`seconds` ({limits.seconds:g})" in page and f"`start` ({limits.start:g})" in page
     assert f"at most {protocol.LONGEST:,} bytes" in page
 
 
 def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
-    asked = protocol.request(7, placing()[0])
+    asked = protocol.request_for(7, placing()[0])
     lines = [
         protocol.GREETING,
         asked,
@@ -113,7 +113,7 @@ def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
         {**asked, "seed": -1},
         {**asked, "seed": 9, "analyse": True},
     ]
-    requests = io.BytesIO(b"[]\n" + b"".join(map(protocol.line, lines)) + b"nonsense")
+    requests = io.BytesIO(b"[]\n" + b"".join(map(protocol.message_line, lines)) + b"nonsense")
     answers = io.BytesIO()
     engine.serve(bots.make("planner"), requests, answers)
     said = [json.loads(line) for line in answers.getvalue().splitlines()]
@@ -134,14 +134,14 @@ def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
     assert said[5]["id"] == 2
     rolled, agent = [], bots.RandomBot()
     agent.act = lambda states, _: rolled.append(states["generator"].tolist()) or np.array([15])
-    requests = b"".join(protocol.line({**asked, "seed": seed}) for seed in (5, 6, 5))
+    requests = b"".join(protocol.message_line({**asked, "seed": seed}) for seed in (5, 6, 5))
     engine.serve(agent, io.BytesIO(requests), io.BytesIO())
     assert rolled[0] == rolled[2] != rolled[1]
 
 
 def test_an_agent_that_prints_leaves_the_output_alone(tmp_path, monkeypatch, capsys):
     (tmp_path / "bot.py").write_text("def loud(*_):\n    print('LOUD')\n    raise KeyError(5)\n")
-    given, output = protocol.line(protocol.request(1, placing()[0])), io.BytesIO()
+    given, output = protocol.message_line(protocol.request_for(1, placing()[0])), io.BytesIO()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output))
     assert engine.main([f"{tmp_path}/bot.py:loud"]) == 0
@@ -245,7 +245,7 @@ def test_a_wrong_answer_is_the_agents_fault_and_names_the_position(stub, monkeyp
 def test_a_program_must_answer_the_greeting(stub, monkeypatch, greeting, why):
     agent = stub(options=",start=0.2" if "0.2 s" in why else "", greeting=greeting)
     if greeting is None:
-        monkeypatch.setattr(protocol, "line", lambda message: b" " * 2**20)
+        monkeypatch.setattr(protocol, "message_line", lambda message: b" " * 2**20)
         agent = bots.make("exe:sleep 99,start=0.2")
     with pytest.raises(AgentError, match=why):
         act(agent)

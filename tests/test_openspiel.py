@@ -139,7 +139,8 @@ def test_a_roll_has_every_multiset_as_outcome(players, set_up, turn):
     assert state.get_game().info.max_chance_outcomes == set_up
 
 
-def test_a_clone_is_independent_and_a_position_survives_pickling():
+def test_a_clone_is_independent_and_a_position_survives_pickling(monkeypatch):
+    monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
     state = load().new_initial_state()
     assert state.action_to_string(0, 0) == "disc 1", "not playable yet"
     assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"

@@ -12,7 +12,7 @@ import pytest
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
-from carolus_env.integrations.language.prompts import rules_text
+from carolus_env.integrations.language import rules_text
 from carolus_env.learners import config_of
 from carolus_env.notation import from_text, to_line
 from carolus_env.play import __main__ as play

@@ -312,7 +312,7 @@ register(
 )
 register(
     "llm",
-    _of_higher_layer("carolus_env.integrations.language.agent:make_llm"),
+    _of_higher_layer("carolus_env.integrations.llm:make_llm"),
     "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/language.md)",
 )
 register(

@@ -22,7 +22,7 @@ from carolus_env.bots import Agent
 from carolus_env.engine.rules import PHASE_NAMES, Rules
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.games import ArenaError, warm_up
-from carolus_env.integrations import engine_protocol as protocol
+from carolus_env.integrations import external as protocol
 from carolus_env.notation import from_text
 from carolus_env.system import failures
 from carolus_env.system.command import DONE, command, parse
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str], program: str) -> int:
 def serve(agent: Agent, requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer each line until the input ends."""
     while data := requests.readline(protocol.LONGEST):
-        answers.write(protocol.line(_answer(agent, data)))
+        answers.write(protocol.message_line(_answer(agent, data)))
         answers.flush()
 
 
@@ -68,7 +68,7 @@ def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
     """Return the message that answers a line."""
     message: dict[str, Any] = {}
     try:
-        message = protocol.read(data, "greeting", "request")
+        message = protocol.read_message(data, "greeting", "request")
         if "protocol" in message:
             return {**protocol.GREETING, "name": agent.name}
         return _decision(agent, message)

@@ -3,6 +3,9 @@
     exe:./their_bot
     exe:python3 bot.py --level 2,seconds=1
 
+Program and agent exchange JSON objects, one a line. The tables of keys in `MESSAGES` are the
+protocol: both sides read messages by them, and the page shows them.
+
 The program starts with the first decision and ends with the agent: its input is closed, and what is
 left of its process group is killed after `GRACE`. Where this process is killed, a guard does it.
 """
@@ -10,6 +13,7 @@ left of its process group is killed after `GRACE`. Where this process is killed,
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import shlex
@@ -23,21 +27,165 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env import engine
 from carolus_env.bots import Agent, AgentError, Opinion
 from carolus_env.bots.options import BotOptions, parse
 from carolus_env.engine.rules import ACTIONS
-from carolus_env.engine.state import States
+from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import random_bits
-from carolus_env.integrations import engine_protocol as protocol
-from carolus_env.integrations.engine_protocol import LONGEST, ProtocolError
+from carolus_env.notation import NotationError, read_move, to_line
+from carolus_env.notation.moves import run_text
 from carolus_env.system import cancellation
 from carolus_env.system.options import option
-from carolus_env.system.untrusted import shown
+from carolus_env.system.untrusted import DataError, check, cut, get, integer, parse_json, shown
+
+# ------------------------------------------------------------------------------------ protocol
+
+PROTOCOL: Final = "carolus-engine"
+VERSION: Final = 1
+LONGEST: Final = 1 << 16
+"""Bytes of a line, at most."""
+
+
+class Key(NamedTuple):
+    """A key of a message, with the type of its value; ``object`` stands for int or str."""
+
+    name: str
+    kind: type
+    meaning: str
+    optional: bool = False
+
+
+GREETING: Final = {"protocol": PROTOCOL, "version": VERSION}
+_GREETING: Final = [Key(name, type(value), f"`{value}`") for name, value in GREETING.items()]
+MESSAGES: Final = {
+    "greeting": _GREETING,
+    "its answer": (*_GREETING, Key("name", str, "of the bot")),
+    "request": (
+        Key("id", int, "its number"),
+        Key("position", str, "without the dice to come"),
+        Key("player", int, "its seat", True),
+        Key("legal", list, "the legal actions", True),
+        Key("moves", list, "the same as text, with outcomes", True),
+        Key("seconds", float, "time limit", True),
+        Key("seed", int, "for random choices", True),
+        Key("analyse", bool, "whether values are wanted", True),
+    ),
+    "answer": (
+        Key("id", int, "the same"),
+        Key("action", object, "number or text"),
+        Key("values", list, "each team's win share", True),
+        Key("seed", int, "the one for its next decision", True),
+    ),
+    "error": (
+        Key("id", int, "the same, if it could be read", True),
+        Key("error", str, "why there is no answer"),
+    ),
+}
+"""The keys of each message. Unknown keys are ignored, and null is an absent value."""
+
+
+class ProtocolError(ValueError):
+    """A wrong message, or none; the text says what the other side did."""
+
+
+def message_line(message: Mapping[str, Any]) -> bytes:
+    """Return a message as it is sent."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def quoted(data: bytes) -> str:
+    """Quote a received text for an error: shortened, in printable ASCII."""
+    return cut(repr(data.decode(errors="replace")))
+
+
+def read_message(data: bytes, *expected: str) -> dict[str, Any]:
+    """Parse a message as the first expected kind whose keys it has.
+
+    Raises:
+        ProtocolError: when it is none, or an error that was not expected.
+    """
+    try:
+        message: dict[str, Any] = check(parse_json(data), dict, "a message")
+        message = {name: value for name, value in message.items() if value is not None}
+        if "error" in message:
+            raise ProtocolError(f"reports an error: {shown(message['error'])}")
+        kind = next((kind for kind in expected if MESSAGES[kind][0].name in message), expected[-1])
+        values: dict[str, Any] = {}
+        for key in MESSAGES[kind]:
+            if key.name in message or not key.optional:
+                either = key.kind is object  # see `action_of`
+                values[key.name] = (
+                    message.get(key.name) if either else get(message, key.name, key.kind)
+                )
+        if "protocol" in values and not values.items() >= GREETING.items():
+            raise DataError(f"the protocol must be {PROTOCOL}, version {VERSION}")
+        if "seed" in values:
+            integer(values, "seed", 0, 2**64 - 1)
+    except DataError as error:
+        raise ProtocolError(f"sent {quoted(data)}: {error}") from None
+    return values
+
+
+def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
+    """Return the request for a decision in game ``states[i]``, whose generator is not shown.
+
+    Args:
+        number: the request's number.
+        state: the game.
+        more: the values of ``seconds``, ``seed`` and ``analyse``.
+    """
+    legal = engine.legal_actions(state)
+    after = np.repeat(single(state), len(legal))
+    engine.step(after, legal, roll=False)
+    played = zip(legal.tolist(), after, strict=True)
+    return {
+        "id": number,
+        "position": to_line(state, generator=False),
+        "player": int(state["player"]),
+        "legal": legal.tolist(),
+        "moves": [run_text(state, action, then) for action, then in played],
+        **more,
+    }
+
+
+def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.void) -> int:
+    """Return the action number of an answer to a request.
+
+    Raises:
+        ProtocolError: when it answers another request, or is no legal action.
+    """
+    action = answer["action"]
+    if answer["id"] != request["id"]:
+        raise ProtocolError(f"answered id {answer['id']}, expected {request['id']}")
+    if isinstance(action, str):
+        try:
+            actions = read_move(state, action)
+        except NotationError as error:
+            raise ProtocolError(f"answered {error}") from None
+        action = actions[0] if len(actions) == 1 else action
+    if type(action) not in (int, str):
+        raise ProtocolError(f"answered action {shown(action)}, no whole number and no text")
+    if action not in request["legal"]:
+        raise ProtocolError(f"answered action {shown(action)}; legal are {request['legal']}")
+    return action
+
+
+def messages_table() -> str:
+    """Return the keys of all messages as a Markdown table (docs/engine.md holds it)."""
+    lines = ["| message | keys |", "| --- | --- |"]
+    for message, keys in MESSAGES.items():
+        cells = [f"`{key.name}{'?' * key.optional}`: {key.meaning}" for key in keys]
+        lines.append(f"| {message} | {'; '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------------ agent
 
 NAME: Final = "exe"
 GRACE: Final = 1.0
@@ -97,14 +245,14 @@ class Program:
 
         Args:
             message: the message to send.
-            expected: the kind of answer, see `engine_protocol.MESSAGES`.
+            expected: the kind of answer, see `MESSAGES`.
             seconds: maximum time to wait.
 
         Raises:
             ProtocolError: when none comes in time, or another than expected.
             Stopped: when the work was stopped.
         """
-        end, data = time.monotonic() + seconds, protocol.line(message)
+        end, data = time.monotonic() + seconds, message_line(message)
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
             selector.register(self._input, selectors.EVENT_WRITE)
@@ -118,7 +266,7 @@ class Program:
                     elif not (data := self._sent(data)):
                         selector.unregister(self._input)
         answer, _, self._received = self._received.partition(b"\n")
-        return protocol.read(answer, expected)
+        return read_message(answer, expected)
 
     def _sent(self, data: bytes) -> bytes:
         """Send as much as the pipe takes, and return the rest."""
@@ -140,7 +288,7 @@ class Program:
 
     def _half(self) -> str:
         data = self._received
-        return f" after half a line, {protocol.quoted(data)}" if data else ""
+        return f" after half a line, {quoted(data)}" if data else ""
 
 
 def _end(guard: subprocess.Popen[bytes], *programs: subprocess.Popen[bytes]) -> None:
@@ -207,13 +355,13 @@ class ExternalAgent(Agent):
         seconds, more = self.options.seconds, {"seed": int(generators[row]), "analyse": analyse}
         with self._lock:
             self._number += 1
-            request = protocol.request(self._number, states[row], seconds=seconds, **more)
+            request = request_for(self._number, states[row], seconds=seconds, **more)
             try:
                 if self._program is None:
                     self._program = Program(self.command, self.folder)
-                    self._program.ask(protocol.GREETING, "its answer", self.options.start)
+                    self._program.ask(GREETING, "its answer", self.options.start)
                 answer = self._program.ask(request, "answer", seconds)
-                action = protocol.action_of(answer, request, states[row])
+                action = action_of(answer, request, states[row])
             except BaseException as error:
                 if self._program is not None:
                     self._program.kill()

@@ -1,9 +1,22 @@
-"""The rules, a position and the decision that is due, in words for a prompt."""
+"""Language models as players: rules and positions in words, answers in the notation.
+
+    >>> observation = observe(game.states[0])
+    >>> prompt = generate_prompt(observation, history)
+    >>> parsed = parse_response(model(prompt), observation)
+    >>> parsed.actions or parsed.error  # action numbers of a legal move, or what is wrong
+
+These are the functions of Kaggle's game harness. One answer is a single decision or a whole *turn*,
+as the observation says: what a player decides in a row, which is a disc; or the crowns after a
+roll; or (deferred crowns,) the paladins and the Emperor. No dice are rolled in between, so one text
+can hold it. Nothing is kept between calls. `integrations.llm` is the agent that asks an endpoint.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,16 +31,274 @@ from carolus_env.engine.rules import (
     MOVE,
     NOBODY,
     OPTIONS,
+    OVER,
     PLACE,
+    ROLL,
     TERRITORIES,
     Rules,
     action_parts,
 )
-from carolus_env.engine.state import single
-from carolus_env.integrations.language.turns import goes_on
-from carolus_env.notation import legal_text, move_text, region_text
+from carolus_env.engine.state import States, single
+from carolus_env.notation import (
+    NotationError,
+    from_text,
+    legal_text,
+    move_text,
+    read_move,
+    region_text,
+    to_line,
+    turn_text,
+)
 from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
+from carolus_env.system.arguments import one_of
 from carolus_env.system.options import value_text
+from carolus_env.system.untrusted import cut, shown
+
+ANSWERS: Final = ("turn", "decision")
+"""Scopes of one answer; the first is the default of `observe`."""
+
+LONGEST_PROMPT: Final = 12_000
+"""Characters of any prompt; the history is cut to what is left."""
+LONGEST_HISTORY: Final = 3_000
+_LONGEST_RESPONSE: Final = 50_000  # characters, the last ones, in which an answer is looked for
+_SHOWN_RESPONSE: Final = 500
+LONGEST_TURN: Final = 400
+"""Characters of a turn's text; the longest that the notation writes has less than 200."""
+
+
+class Parsed(NamedTuple):
+    """Result of parsing a response.
+
+    Attributes:
+        actions: the action numbers of the move; none of a failure.
+        legal_action: the move in the notation, with its outcome; None: a failure.
+        raw_action: the move as the response gives it; None: none.
+        error: a description of the error, for the next prompt; empty: none.
+    """
+
+    actions: tuple[int, ...] = ()
+    legal_action: str | None = None
+    raw_action: str | None = None
+    error: str = ""
+
+
+# ------------------------------------------------------------------------------------ the harness
+
+
+def observe(state: np.void, answers: str = "turn") -> dict[str, Any]:
+    """Return a player's observation, for the three functions; the dice to come are left out.
+
+    Args:
+        state: one game.
+        answers: one of `ANSWERS`: a whole turn or a single decision.
+
+    Returns:
+        ``observationString`` (the position as a line of the notation), ``playerId`` and
+        ``currentPlayer`` (seats), ``isTerminal``, and ``answers``.
+
+    Raises:
+        ValueError: for other ``answers``.
+    """
+    over = bool(state["phase"] == OVER)
+    return {
+        "observationString": to_line(state, generator=False),
+        "playerId": int(state["player"]),
+        "currentPlayer": int(state["player"]),
+        "isTerminal": over,
+        "answers": one_of("answers", answers, ANSWERS),
+    }
+
+
+def get_legal_moves(observation: Mapping[str, Any]) -> dict[int, str]:
+    """Return the legal decisions of the player to move in the notation, by action number.
+
+    Whole turns are too many for a list, up to millions with three players.
+
+    Args:
+        observation: an observation of `observe`. Only ``observationString`` is needed.
+
+    Raises:
+        KeyError: without an ``observationString``.
+        PositionError: when that is not a position.
+    """
+    state = _state(observation)
+    return {action: move_text(state, action) for action in engine.legal_actions(state).tolist()}
+
+
+def generate_prompt(
+    observation: Mapping[str, Any],
+    history: Sequence[str] = (),
+    previous_response: str | None = None,
+    previous_action: str | None = None,
+) -> str:
+    """Return the prompt for the player to move: rules, position, history, and what is asked.
+
+    Args:
+        observation: an observation of `observe`; without ``answers`` a move is a single decision.
+        history: texts of earlier turns, oldest first, such as those of `notation.turn_texts`; the
+            last ones that fit are shown.
+        previous_response: the model's last answer, when that was no legal move.
+        previous_action: the move of that response, `Parsed.raw_action`; None: none.
+
+    Returns:
+        At most `LONGEST_PROMPT` characters.
+
+    Raises:
+        ValueError: when no decision is due, for other ``answers`` than `ANSWERS`, and as
+            `get_legal_moves`.
+    """
+    state = _state(observation)
+    parts = [
+        rules_text(engine.rules_of(state)),
+        "THE POSITION\n\n" + position_text(state),
+        request_text(state, turns=_in_turns(observation)),
+    ]
+    if previous_response is not None:
+        parts.append(_again(previous_response, previous_action, observation))
+    room = LONGEST_PROMPT - sum(len(part) + 2 for part in parts)
+    if lines := last_lines(history, min(room, LONGEST_HISTORY) - 100):
+        history = "THE LAST TURNS, oldest first\n\n" + "\n".join(lines)
+        parts.insert(1, history)
+    return "\n\n".join(parts)
+
+
+def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
+    """Read the move of a response: that of the last JSON object in it that has one.
+
+    Prose, thoughts and code fences around it do not matter.
+
+    Args:
+        response: the model's answer, any text.
+        observation: as for `generate_prompt`.
+    """
+    state = _state(observation)
+    if state["phase"] in (OVER, ROLL):
+        return Parsed(error="no decision is due")
+    move, error = move_of(response)
+    if move is None:
+        return Parsed(error=error)
+    read = read_turn if _in_turns(observation) else read_move
+    try:
+        actions = read(state, move)
+    except NotationError as refused:
+        return Parsed(raw_action=move, error=str(refused))
+    if len(actions) > 1 and not _in_turns(observation):
+        return Parsed(raw_action=move, error=f"move {shown(move.strip())}: one decision at a time")
+    return Parsed(tuple(actions), turn_text(state, actions), move)
+
+
+def move_of(response: str) -> tuple[str | None, str]:
+    """Return the text under ``move`` of the last JSON object that has it, or None and the error.
+
+    A list of texts is taken as one text, its parts separated by commas.
+    """
+    text, start, result = response[-_LONGEST_RESPONSE:], 0, list[Any]()
+    broken = ""
+    while (start := text.find("{", start)) >= 0:
+        try:
+            value, start = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            broken = broken or (error.msg if isinstance(error, json.JSONDecodeError) else "")
+            start += 1
+            continue
+        if "move" in value:
+            result.append(value["move"])
+    if not result:
+        why = f" ({broken} in what comes after a '{{')" if broken else ""
+        return None, f'there is no JSON object with the key "move" in the answer{why}'
+    move = result[-1]
+    if isinstance(move, list) and move and all(isinstance(part, str) for part in move):
+        move = ", ".join(move)
+    if not isinstance(move, str) or not move.strip():
+        return None, f'the value of "move" must be a text such as "E+1", got {shown(move)}'
+    return move, ""
+
+
+_DECODER: Final = json.JSONDecoder()
+
+
+def last_lines(history: Sequence[str], room: int) -> list[str]:
+    """Return the last texts of ``history``, as many as ``room`` characters hold, oldest first."""
+    lines: list[str] = []
+    for line in reversed(history):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.insert(0, line)
+    return lines
+
+
+def _state(observation: Mapping[str, Any]) -> np.void:
+    state: np.void = from_text(observation["observationString"])[0]
+    return state
+
+
+def _in_turns(observation: Mapping[str, Any]) -> bool:
+    return bool(one_of("answers", observation.get("answers", "decision"), ANSWERS) == "turn")
+
+
+def _again(response: str, action: str | None, observation: Mapping[str, Any]) -> str:
+    """Return the error in the answer before, so that the model can think again."""
+    parsed = parse_response(response, observation)
+    error = cut(parsed.error or "it was refused", 1_000)
+    if action is not None:
+        return (
+            f'Your last answer was the move "{cut(action)}". It is not legal: {error}.\n'
+            "Think again, and answer with a legal move in the same form."
+        )
+    end = cut(response.strip()[-_SHOWN_RESPONSE:], _SHOWN_RESPONSE)
+    return (
+        f"Your last answer could not be read: {error}. It ended with\n{end}\n"
+        "Answer again, and end with JSON in the form above."
+    )
+
+
+# ------------------------------------------------------------------------------------ reading turns
+
+
+def goes_on(game: States, start: np.void) -> bool:
+    """Return whether the turn that began in ``start`` continues in ``game``, ``(1,)``."""
+    state = game[0]
+    return bool(
+        start["phase"] != DISC
+        and state["phase"] in (CROWN_CHOICE, PLACE, MOVE)
+        and state["player"] == start["player"]
+        and state["round"] == start["round"]
+    )
+
+
+def read_turn(state: np.void, text: str) -> list[int]:
+    """Parse the actions of a whole turn.
+
+    Outcomes (``!``, ``A takes 4-6``) may be left out, but a wrong one is refused.
+
+    Args:
+        state: the game in which the turn begins; it does not change.
+        text: moves in the notation, separated by commas, in the order in which they are played.
+
+    Raises:
+        NotationError: for a turn that is not complete, too long, or against the rules; the text
+            says which move it is, and what is legal or missing.
+    """
+    if len(text) > LONGEST_TURN:
+        raise NotationError(
+            f"a turn is a few moves such as 'red>court, E+1', got {len(text)} characters"
+        )
+    game, actions = single(state), list[int]()
+    for move in filter(str.strip, re.split(r"[,;\n]", text)):
+        if actions and not goes_on(game, state):
+            raise NotationError(f"{shown(move.strip())} is one move too many for this turn")
+        for action in read_move(game[0], move):
+            engine.step(game, np.array([action]), roll=False)
+            actions.append(action)
+    if not actions:
+        raise NotationError(f"there is no move in the answer: {_whole_turn(state)}")
+    if goes_on(game, state):
+        raise NotationError(f"the turn is not complete: then {_next_step(game[0])}")
+    return actions
+
+
+# ------------------------------------------------------------------------------------ in words
 
 _ON_ROLL: Final = "you choose its clan at once"
 _DEFERRED: Final = (
@@ -155,6 +426,12 @@ def position_text(state: np.void) -> str:
     return "\n".join(lines)
 
 
+# ------------------------------------------------------------------------------------ what is asked
+
+_SAMPLES: Final = {DISC: "d3", CROWN_CHOICE: "crown=red", MOVE: "E+1", PLACE: "blue>7"}
+"""A move of each phase, the same in every position, to show the form of an answer."""
+
+
 def request_text(state: np.void, *, turns: bool) -> str:
     """Return the decision that the player to move must take, and how to write the answer.
 
@@ -166,32 +443,35 @@ def request_text(state: np.void, *, turns: bool) -> str:
         ValueError: when no decision is due.
     """
     _check_due(state)
+    phase, forms, example = int(state["phase"]), list[str](), list[str]()
     if not turns:
         actions = engine.legal_actions(state).tolist()
         listed = ", ".join(move_text(state, action) for action in actions)
         return (
             f"Now {_next_step(state)}. The legal moves, with what each of them changes (! takes "
             f"control of the clan, # ends the game), are:\n{listed}\n\n"
-            + _json_text("One of these moves; what it changes may be left out", _sample(state))
+            + _json_text("One of these moves; what it changes may be left out", _SAMPLES[phase])
         )
-    phase, forms = int(state["phase"]), []
     if phase == DISC:
-        return "Now play a disc.\n\n" + _json_text(f"One of {legal_text(state)}", "d3")
+        return "Now play a disc.\n\n" + _json_text(f"One of {legal_text(state)}", _SAMPLES[DISC])
     if phase == CROWN_CHOICE:
         forms.append("crown=CLAN for each crown")
+        example.append(_SAMPLES[CROWN_CHOICE])
     then = _after_crowns(state)[1]
     if then["phase"] == PLACE:
         forms.append(
             "for each paladin CLAN>court or CLAN>REGION (for two equal ones 2 CLAN>REGION)"
         )
+        example.append(f"2 red>court, {_SAMPLES[PLACE]}")
     if then["phase"] in (PLACE, MOVE):
         forms.append("E+STEPS for the Emperor")
+        example.append(_SAMPLES[MOVE])
     what = ", then ".join(forms) + "; on one line, separated by commas"
     now = f"Now {_whole_turn(state)}."
     if phase == CROWN_CHOICE:
         clans = [action_parts(action).clan for action in engine.legal_actions(state).tolist()]
         now += f" A crown can become {', '.join(CLAN_NAMES[clan] for clan in clans)}."
-    return f"{now}\n\n" + _json_text(what[0].upper() + what[1:], _example(state))
+    return f"{now}\n\n" + _json_text(what[0].upper() + what[1:], ", ".join(example))
 
 
 def _json_text(what: str, example: str) -> str:
@@ -201,9 +481,6 @@ def _json_text(what: str, example: str) -> str:
         f"{what}. In this form, which shows other moves than yours:\n"
         f'```json\n{{"move": "{example}"}}\n```'
     )
-
-
-# ------------------------------------------------------------------------------------ what is due
 
 
 def _check_due(state: np.void) -> None:
@@ -247,27 +524,6 @@ def _whole_turn(state: np.void) -> str:
         most = int(state["discs_played"][state["player"]])
         parts.append(f"move the Emperor {'1 step' if most == 1 else f'1 to {most} steps'}")
     return ", then ".join(parts)
-
-
-def _sample(state: np.void) -> str:
-    return {DISC: "d3", CROWN_CHOICE: "crown=red", MOVE: "E+1", PLACE: "blue>7"}[
-        int(state["phase"])
-    ]
-
-
-def _example(state: np.void) -> str:
-    """Return the form of a whole turn; its clans and regions are the same in every position."""
-    (crowns, then), parts = _after_crowns(state), list[str]()
-    number = int(then["placements_left"])
-    if crowns:
-        parts.append("crown=red" if crowns == 1 else "crown=red, crown=blue")
-    if number:
-        parts.append(("blue>7", "red>court, blue>7", "2 red>court, blue>7")[min(number, 3) - 1])
-    if number > 3:
-        parts.append("green>4-6")
-    if then["phase"] in (PLACE, MOVE):
-        parts.append("E+1")
-    return ", ".join(parts)
 
 
 # ------------------------------------------------------------------------------------ the board
