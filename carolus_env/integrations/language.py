@@ -50,8 +50,7 @@ from carolus_env.notation import (
     turn_text,
 )
 from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
-from carolus_env.system.arguments import one_of
-from carolus_env.system.options import value_text
+from carolus_env.system.options import one_of, value_text
 from carolus_env.system.untrusted import cut, shown
 
 ANSWERS: Final = ("turn", "decision")
