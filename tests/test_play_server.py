@@ -16,10 +16,10 @@ import pytest
 from page import Page, Slow, finished, serving
 
 from carolus_env import bots
-from carolus_env.play import library, requests, server, store
+from carolus_env.play import api, library, requests, server
 from carolus_env.play.api import Api
 from carolus_env.play.library import GameFile, was_lost
-from carolus_env.play.requests import MAX_BODY, RequestError
+from carolus_env.play.requests import MAX_BODY, RequestError, Store
 from carolus_env.play.roster import LEVELS, Roster, RosterError
 from carolus_env.records import RecordError, names_of, record_line, write_records
 from carolus_env.replay import replay
@@ -96,7 +96,7 @@ def test_a_game_and_its_position_say_how_regions_stand_and_what_paladins_would_d
     assert (status, shown["line"], shown["decides"]) == (200, game["line"], True)
     for region, region_shown in zip(game["regions"], shown["regions"], strict=True):
         assert region | {"powers": ANY, "result": ANY} == region_shown
-    status, hint = page.post("positions/hint", {"text": game["line"], "agent": "greedy"})
+    status, hint = page.post("hint", {"text": game["line"], "agent": "greedy"})
     assert (status, hint["agent"]) == (200, "greedy")
     moving = persons_turn(page, "move")
     assert all(" to " in step["text"] and step["result"] for step in moving["legal"])
@@ -129,8 +129,7 @@ def test_only_ones_own_turn_is_undone_and_hints_name_moves_and_shares(page):
     assert (status, "your own decisions" in answer["error"]) == (409, True)
     while not game["undo"]:
         game = play_on(page, game)
-    asked = {"agent": "ppo", "version": game["version"]}
-    status, hint = page.post(f"games/{game['key']}/hint", asked)
+    status, hint = page.post("hint", {"agent": "ppo", "text": game["line"]})
     assert status == 200
     assert sum(hint["values"]) == pytest.approx(1, abs=1e-3)
     shares = [move["share"] for move in hint["moves"]]
@@ -197,10 +196,11 @@ def test_whatever_an_agent_raises_its_request_is_answered_and_its_game_goes_on(p
         game = new_game(page, agents=["failing", None])
         path, data = f"games/{game['key']}", {"version": game["version"]}
         for _ in range(2):  # the second would wait for the lock of the first
-            for what, more in (("agent", {}), ("hint", {"agent": "failing"})):
-                if what == "agent" and game["turn"] != "agent":
-                    continue
-                status, answer = page.post(f"{path}/{what}", {**data, **more})
+            asked = [("hint", {"agent": "failing", "text": game["line"]})]
+            if game["turn"] == "agent":
+                asked.append((f"{path}/agent", data))
+            for where, what in asked:
+                status, answer = page.post(where, what)
                 assert status == 502
                 assert f"failing failed with {type(error).__name__}" in answer["error"]
         assert page.get(path)[1]["at"] == game["at"]
@@ -221,13 +221,18 @@ def test_a_search_ends_when_its_request_is_gone_or_it_is_stopped(what):
     bots.register("endless", lambda _: endless, "thinks until it is stopped")
     with serving(Api(Roster(["endless"]))) as page:
         game = new_game(page, agents=["endless", "endless"])
-        data = {"version": game["version"], **({"agent": "endless"} if what == "hint" else {})}
-        path = f"games/{game['key']}"
-        with page.send(f"{path}/{what}", data):
+        path, data = f"games/{game['key']}", {"version": game["version"]}
+        if what == "hint":
+            where, data = "hint", {"agent": "endless", "text": game["line"]}
+        else:
+            where = f"{path}/agent"
+        with page.send(where, data):
             assert endless.begun.wait(20)
         assert endless.ended.wait(20)
+        if what == "hint":
+            return
         endless.begun.clear()
-        with page.send(f"{path}/{what}", data) as request:
+        with page.send(where, data) as request:
             assert endless.begun.wait(20)
             assert page.post(f"{path}/stop", {}) == (200, {"stopped": 1})
             answer = request.getresponse()
@@ -359,7 +364,7 @@ SEATS = b'{"agents": [null, null], '
         ("games", SEATS + b'"replay": {"key": "x", "game": 0, "position": 0}}', 404, "file"),
         ("positions", b'{"text": ""}', 422, "position"),
         ("positions", b'{"text": "2 | 7"}', 422, "turn is missing"),
-        ("positions/hint", b'{"text": "2 | 7"}', 422, "turn is missing"),
+        ("hint", b'{"text": "2 | 7"}', 422, "turn is missing"),
         ("positions", b'{"text": "%s"}' % (b"x" * 4001), 413, "at most 4,000 characters"),
         ("nothing", b"{}", 404, "Not Found"),
         ("menu", b"{}", 405, "Method Not Allowed"),
@@ -394,7 +399,7 @@ def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeyp
 
 
 def test_files_named_on_the_command_line_stay_whatever_pages_open(monkeypatch):
-    monkeypatch.setattr(store, "MAX_ITEMS", 2)
+    monkeypatch.setattr(api, "MAX_FILES", 2)
     line = record_line(finished())
     with serving(Api(Roster(), [GameFile.from_bytes(name, line) for name in "abc"])) as page:
         opened = [page.post_file(name, line)[1]["key"] for name in "defg"]
@@ -405,9 +410,7 @@ def test_files_named_on_the_command_line_stay_whatever_pages_open(monkeypatch):
 
 
 def test_of_too_many_games_the_oldest_goes_and_of_a_large_file_the_first_are_shown(monkeypatch):
-    monkeypatch.setattr(store, "MAX_ITEMS", 2)
-    monkeypatch.setattr(store, "MAX_BYTES", 100)
-    held: store.Store[int] = store.Store("game", lambda number: number)
+    held: Store[int] = Store("game", 2)
     named = [held.add(number, keep=True) for number in (90, 91, 92)]
     keys = [held.add(number) for number in (1, 2)]
     held.find(keys[0])
@@ -415,11 +418,6 @@ def test_of_too_many_games_the_oldest_goes_and_of_a_large_file_the_first_are_sho
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
     with pytest.raises(RequestError, match="does not hold this game"):
         held.find(keys[1])
-    keys.append(held.add(98))
-    assert held.find(keys[3]) == 98, "3 and 98 are more than 100 bytes, and 1 went before"
-    with pytest.raises(RequestError):
-        held.find(keys[2])
-    assert held.find(held.add(1000)) == 1000, "the newest is never dropped"
     assert [held.find(key) for key in named] == [90, 91, 92]
     line = record_line(finished())
     monkeypatch.setattr(library, "MAX_LINES", 3)
@@ -451,10 +449,13 @@ def test_a_file_is_stepped_through_and_played_on_from_any_position(page):
     assert position["outcome"] == game["outcome"] is not None
     assert page.get(f"{path}/{len(events) + 1}")[0] == 400
     assert page.get(f"files/{book['key']}/2")[0] == 404
-    status, hint = page.post(f"{path}/{decision}/hint", {"agent": "random"})
+    text, played = page.get(f"{path}/{decision}")[1]["line"], events[decision]["action"]
+    asked = {"agent": "random", "text": text, "played": played}
+    status, hint = page.post("hint", asked)
     assert status == 200
-    assert events[decision]["action"] in [move["action"] for move in hint["moves"]]
-    assert page.post(f"{path}/0/hint", {"agent": "random"})[0] == 409
+    assert played in [move["action"] for move in hint["moves"]]
+    assert page.post("hint", {**asked, "played": 999})[0] == 400
+    assert page.post("hint", {**asked, "text": page.get(f"{path}/0")[1]["line"]})[0] == 409
     status, result = page.post(f"{path}/values", {"agent": "ppo"})
     assert (status, len(result["values"])) == (200, len(game["decisions"]))
     assert np.allclose(np.sum(result["values"], axis=1), 1, atol=1e-3)

@@ -15,7 +15,7 @@ from carolus_env.engine.state import single
 from carolus_env.notation import region_text
 from carolus_env.play import descriptions
 from carolus_env.play.library import Replay
-from carolus_env.play.session import Session, TurnError, up_to
+from carolus_env.play.session import Session, TurnError, hint, up_to
 from carolus_env.records import make_record, record_line
 from carolus_env.replay import replay
 
@@ -245,7 +245,7 @@ def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named()
     while len(session.events) < 60:
         real.add(int(session.state["generator"]))
         choice = session.legal()[0].action
-        assert session.hint(spy)[1:] == (choice, None, None), "it has no opinion"
+        assert hint(spy, session.state, len(session.events))[1:] == (choice, None, None), "it has no opinion"
         assert session.ask_agent() == choice
     shown = spy.shown("generator")
     assert not real & set(shown)
@@ -263,11 +263,11 @@ def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named()
 def test_a_hint_says_what_the_adviser_thinks_and_changes_nothing(spec):
     session = play_to(fresh(None, "greedy"), PLACE)
     before, legal = session.state.tobytes(), [decision.action for decision in session.legal()]
-    hint, again = (session.hint(bots.make(spec)) for _ in range(2))
-    assert (hint.agent, hint.choice) == (spec, again.choice)
-    assert hint.choice in legal
-    assert hint.probabilities[legal].sum() == pytest.approx(1)
-    assert (hint.values is None) == (spec in ("random", "greedy"))
+    result, again = (hint(bots.make(spec), session.state) for _ in range(2))
+    assert (result.agent, result.choice) == (spec, again.choice)
+    assert result.choice in legal
+    assert result.probabilities[legal].sum() == pytest.approx(1)
+    assert (result.values is None) == (spec in ("random", "greedy"))
     assert session.state.tobytes() == before
 
 

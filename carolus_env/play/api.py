@@ -17,32 +17,37 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from carolus_env import bots
+from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import rules_of
 from carolus_env.engine.rules import MAX_PLAYERS, OVER, ROLL, Rules
 from carolus_env.notation import from_text
 from carolus_env.play import views
-from carolus_env.play.library import EVENT_BYTES, GameFile, Replay
+from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.requests import (
     Answer,
+    Failure,
     RequestError,
+    Store,
     body_of,
     download,
+    in_thread,
     json_of,
     layout_of,
     number_of,
+    while_asked,
 )
 from carolus_env.play.roster import LEVELS, Roster, RosterError
 from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
-from carolus_env.play.store import Store
-from carolus_env.play.work import Failure, in_thread, while_asked
 from carolus_env.records import RecordError
 from carolus_env.system import failures
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import form
 from carolus_env.system.untrusted import get
 
+MAX_GAMES: Final = 128
+MAX_FILES: Final = 8
+"""Maximum numbers of games in play and of open files."""
 _MAX_NUMBER: Final = 10**9 - 1
 _MAX_POSITION: Final = 4000  # characters
 
@@ -56,10 +61,6 @@ class GameInPlay:
     session: Session
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     searches: set[Stop] = field(default_factory=set)
-
-    def size(self) -> int:
-        """Return the bytes of memory that it takes, about."""
-        return len(self.session.events) * EVENT_BYTES
 
 
 class Api:
@@ -79,8 +80,8 @@ class Api:
 
     def __init__(self, roster: Roster, files: Sequence[GameFile] = ()) -> None:
         self.roster = roster
-        self.games: Store[GameInPlay] = Store("game", GameInPlay.size)
-        self.files: Store[GameFile] = Store("file", GameFile.size)
+        self.games: Store[GameInPlay] = Store("game", MAX_GAMES)
+        self.files: Store[GameFile] = Store("file", MAX_FILES)
         self.named_files = {self.files.add(file, keep=True): file for file in files}
         self.searches: set[Stop] = set()
 
@@ -100,7 +101,6 @@ class Api:
             api("games/{key}/undo", self.undo, "POST"),
             api("games/{key}/agent", self.agent, "POST"),
             api("games/{key}/stop", self.stop, "POST"),
-            api("games/{key}/hint", self.hint, "POST"),
             api("games/{key}/record", self.record),
             api("files", self.open_file, "POST"),
             api("files/{key}", self.file),
@@ -108,9 +108,8 @@ class Api:
             api("files/{key}/{game}/record", self.replay_record),
             api("files/{key}/{game}/values", self.values, "POST"),
             api("files/{key}/{game}/{position}", self.position),
-            api("files/{key}/{game}/{position}/hint", self.replay_hint, "POST"),
             api("positions", self.text_position, "POST"),
-            api("positions/hint", self.text_hint, "POST"),
+            api("hint", self.hint, "POST"),
         ]
 
     async def menu(self, request: Request) -> Response:
@@ -249,35 +248,11 @@ class Api:
             return Answer(views.game_view(session, layout_of(request), at))
 
     async def stop(self, request: Request) -> Response:
-        """End all searches for a game: those of its bots, and hints."""
+        """End the searches of a game's bots."""
         searches = self._in_play(request).searches
         for search in searches:
             search.set()
         return Answer({"stopped": len(searches)})
-
-    async def hint(self, request: Request) -> Response:
-        """Return an agent's opinion of the decision to be made."""
-        game = self._in_play(request)
-        body = await json_of(request, agent=str, version=int)
-        session = game.session
-        self._check(request, session, body["version"])
-        if session.over:
-            raise RequestError(409, "the game is over")
-        seed = session.seed + len(session.events)
-        return await self._opinion(request, body["agent"], session.state, seed, game=game)
-
-    async def _opinion(
-        self,
-        request: Request,
-        spec: str | None,
-        state: np.void,
-        seed: int,
-        played: int | None = None,
-        game: GameInPlay | None = None,
-    ) -> Response:
-        adviser, now = self._made(spec or ""), state.copy()
-        result = await self._thought(request, adviser, lambda: hint(adviser, now, seed), game)
-        return Answer(views.hint_view(now, result, played))
 
     async def _thought(
         self,
@@ -353,16 +328,6 @@ class Api:
         at = number_of(request, "position", replay.events)
         return Answer(views.position_view(replay, at, layout_of(request)))
 
-    async def replay_hint(self, request: Request) -> Response:
-        """Return an agent's opinion of a decision of a recorded game."""
-        replay = await self._recorded(request)
-        body = await json_of(request, agent=str)
-        at = number_of(request, "position", replay.events)
-        if at not in replay.decisions:
-            raise RequestError(409, "there is no decision at this position")
-        played = replay.record["events"][at]["action"]
-        return await self._opinion(request, body["agent"], replay.states[at], at, played)
-
     async def values(self, request: Request) -> Response:
         """Return each team's win probability at every decision, by an agent."""
         replay = await self._recorded(request)
@@ -385,13 +350,18 @@ class Api:
         view = views.state_view(state, rules, names, layout_of(request))
         return Answer({**view, "decides": state["phase"] not in (ROLL, OVER)})
 
-    async def text_hint(self, request: Request) -> Response:
-        """Return an agent's opinion of a position in text."""
-        body = await json_of(request, text=str, agent=str)
+    async def hint(self, request: Request) -> Response:
+        """Return an agent's opinion of a position in text, of a game, a record or any other."""
+        body = await json_of(request, text=str, agent=str, played=int)
         state = _position(body["text"])
         if state["phase"] in (ROLL, OVER):
             raise RequestError(409, "there is no decision at this position")
-        return await self._opinion(request, body["agent"], state, 0)
+        played = body["played"]
+        if played is not None and played not in engine.legal_actions(state).tolist():
+            raise RequestError(400, f"played must be a legal action, got {played}")
+        adviser = self._made(body["agent"] or "")
+        result = await self._thought(request, adviser, lambda: hint(adviser, state))
+        return Answer(views.hint_view(state, result, played))
 
 
 def _failed(agent: str, error: BaseException) -> RequestError:

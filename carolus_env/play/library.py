@@ -30,8 +30,6 @@ MAX_LINES: Final = 2000
 """Maximum number of lines read of a file, with or without a game."""
 MAX_BYTES: Final = 32 * 2**20
 """Maximum number of bytes read of a file, after unpacking."""
-EVENT_BYTES: Final = 2048
-"""Bytes of memory for an event of an open game, about: the position after it and its texts."""
 
 
 class Summary(NamedTuple):
@@ -159,11 +157,6 @@ class GameFile:
             if isinstance(entry, RecordError) or was_lost(entry, lost_by)
         )
         return cls(f"{os.fspath(path)}: lost by {lost_by}", lost)
-
-    def size(self) -> int:
-        """Return the bytes of memory that it takes, about."""
-        events = 0 if self._opened is None else self._opened[1].events
-        return sum(map(len, self._lines)) + events * EVENT_BYTES
 
     def replay(self, game: int) -> Replay:
         """Open one of the games; the one opened last is kept.

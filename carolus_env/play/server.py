@@ -214,7 +214,7 @@ def start_compiling(roster: Roster) -> threading.Thread:
                         session.play(session.legal()[0].action)
                     else:
                         session.ask_agent()
-            hint(roster.make(roster.advisers()[0]), Session.new(Rules(), [None] * 2).state, 1)
+            hint(roster.make(roster.advisers()[0]), Session.new(Rules(), [None] * 2).state)
         except BaseException:  # the page works without it; a game with this bot reports it
             traceback.print_exc()
 

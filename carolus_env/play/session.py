@@ -44,6 +44,7 @@ from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
 """JSON readers keep whole numbers exact up to here."""
+_SMALL: Final = 0.005  # less probable actions are not listed in a hint
 _NO_RUN: Final = (-1, 0)
 
 
@@ -86,6 +87,13 @@ class Hint(NamedTuple):
     choice: int
     probabilities: npt.NDArray[np.float64] | None
     values: npt.NDArray[np.float64] | None
+
+    def ranked(self, most: int) -> list[int]:
+        """Return the most probable actions, the first first; none where it gives no probability."""
+        if self.probabilities is None:
+            return []
+        order = np.argsort(-self.probabilities, kind="stable")[:most].tolist()
+        return [action for action in order if self.probabilities[action] >= _SMALL]
 
 
 class Session:
@@ -336,16 +344,6 @@ class Session:
         self._log.pop()
         self.version += 1
 
-    def hint(self, adviser: Agent) -> Hint:
-        """Return an agent's opinion of the decision to be made now.
-
-        Raises:
-            TurnError: when the game is over.
-        """
-        if self.over:
-            raise TurnError("the game is over")
-        return hint(adviser, self.state, self.seed + len(self.events))
-
     # -------------------------------------------------------------------------------- events
 
     def _decide(self, action: int) -> None:
@@ -445,7 +443,7 @@ def seat_names(
 # ------------------------------------------------------------------------------------ hints
 
 
-def hint(adviser: Agent, state: np.void, seed: int) -> Hint:
+def hint(adviser: Agent, state: np.void, seed: int = 0) -> Hint:
     """Return an agent's opinion of a position.
 
     Args:

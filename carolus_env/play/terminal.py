@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
-import numpy as np
-
 from carolus_env.bots import Agent
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
@@ -39,6 +37,7 @@ from carolus_env.play.descriptions import emperor_steps
 from carolus_env.play.library import agents_of
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
+from carolus_env.play.session import hint as ask_hint
 from carolus_env.records import (
     Record,
     RecordError,
@@ -236,20 +235,20 @@ class Terminal:
 
     def _hint(self, spec: str) -> None:
         adviser = self._roster.make(spec or ADVISER)
+        if self.session.over:
+            raise TurnError("the game is over")
         try:
-            hint = self.session.hint(adviser)
-        except (TurnError, KeyboardInterrupt):
+            hint = ask_hint(adviser, self.session.state)
+        except KeyboardInterrupt:
             raise
         except BaseException as error:  # a user's agent may raise anything
             raise TerminalError(f"{adviser.name} failed with {failures.message(error)}") from error
         state, teams = self.session.state, self.session.team_names()
         self._say(f"{hint.agent} would play {move_text(state, hint.choice)}")
         if hint.probabilities is not None:
-            order = np.argsort(-hint.probabilities, kind="stable")[:_HINTED].tolist()
             moves = [
                 f"{move_text(state, action)} {hint.probabilities[action]:.0%}"
-                for action in order
-                if hint.probabilities[action] >= 0.005
+                for action in hint.ranked(_HINTED)
             ]
             self._say(f"probabilities: {', '.join(moves)}", first="  ")
         if hint.values is not None:

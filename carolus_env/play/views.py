@@ -28,7 +28,6 @@ from carolus_env.play.session import Hint, Session
 View = dict[str, Any]
 
 _LISTED: Final = 8  # actions of a hint, at most
-_SMALL: Final = 0.005  # less probable actions are not listed
 
 
 def game_view(session: Session, layout: Any, since: int = 0) -> View:
@@ -182,32 +181,25 @@ def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
         hint: the opinion.
         played: the action of the record, which is always listed; None: there is none.
     """
+    moves = None
+    if hint.probabilities is not None:
+        listed = hint.ranked(_LISTED)
+        if played is not None and played not in listed:
+            listed.append(played)
+        moves = [
+            {
+                "action": action,
+                "text": action_words(state, action),
+                "share": round(float(hint.probabilities[action]), 4),
+            }
+            for action in listed
+        ]
     return {
         "agent": hint.agent,
         "choice": {"action": hint.choice, "text": action_words(state, hint.choice)},
-        "moves": _listed(state, hint.probabilities, played),
+        "moves": moves,
         "values": None if hint.values is None else shares(hint.values),
     }
-
-
-def _listed(
-    state: np.void, probabilities: npt.NDArray[np.float64] | None, played: int | None
-) -> list[View] | None:
-    """Return the most probable actions, the first first, and the one played."""
-    if probabilities is None:
-        return None
-    order = np.argsort(-probabilities, kind="stable").tolist()
-    listed = [action for action in order[:_LISTED] if probabilities[action] >= _SMALL]
-    if played is not None and played not in listed:
-        listed.append(played)
-    return [
-        {
-            "action": action,
-            "text": action_words(state, action),
-            "share": round(float(probabilities[action]), 4),
-        }
-        for action in listed
-    ]
 
 
 def shares(values: npt.NDArray[np.float64]) -> list[float]:

@@ -152,12 +152,7 @@ class GamePage {
     const { view } = this;
     if (view.turn !== "person" || this.hintButton.disabled) return;
     this.hintButton.disabled = true;
-    const hint = await this.hints.ask(
-      this.adviser.value,
-      this.path("hint"),
-      { version: view.version },
-      view.team_names,
-    );
+    const hint = await this.hints.ask(this.adviser.value, view.line, view.team_names);
     if (this.view !== view) return;
     this.hintButton.disabled = false;
     if (hint) this.advise(hint.choice.action);

@@ -19,12 +19,11 @@ export class Opinions {
 
   /**
    * Ask an agent; returns its opinion, or null where it failed or the question was dropped.
-   * @param path of the request
-   * @param data of the request, without the agent
+   * @param text the position
    * @param teams their names
    * @param played the action that was taken; null: none yet
    */
-  async ask(agent, path, data, teams, played = null) {
+  async ask(agent, text, teams, played = null) {
     this.clear(
       el(
         "p",
@@ -35,7 +34,7 @@ export class Opinions {
     );
     const { signal } = this.waiting;
     try {
-      const found = await post(path, { ...data, agent }, signal);
+      const found = await post("hint", { text, agent, played }, signal);
       if (signal.aborted) return null;
       this.clear(opinionCard(found, teams, played));
       return found;

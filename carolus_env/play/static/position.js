@@ -17,7 +17,7 @@ export async function positionPage(main, menu) {
     "button",
     {
       type: "button",
-      onclick: () => opinions.ask(agent.value, "positions/hint", { text: view.line }, view.team_names),
+      onclick: () => opinions.ask(agent.value, view.line, view.team_names),
     },
     "Ask",
   );

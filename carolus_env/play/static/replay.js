@@ -271,8 +271,9 @@ class Viewer {
     this.count.textContent = `${this.at} / ${this.game.events}`;
     this.mark?.(this.at);
     this.log.markPlace(this.at);
-    this.showOpinion();
+    if (!isPlaying) this.opinions.clear();
     await this.draw();
+    this.showOpinion();
   }
 
   /** Only the board. */
@@ -303,18 +304,12 @@ class Viewer {
   }
 
   showOpinion() {
-    const { at, game } = this;
+    const { at, game, view } = this;
+    if (view?.at !== at) return; // it is drawn first
     if (this.timer !== null) this.opinions.clear(el("p", {}, "Pause to ask a bot."));
     else if (!game.decisions.includes(at))
       this.opinions.clear(el("p", {}, at === game.events ? "This is the end of the record." : "Dice are rolled next."));
-    else
-      this.opinions.ask(
-        this.adviser.value,
-        `files/${this.key}/${this.number}/${at}/hint`,
-        {},
-        game.team_names,
-        game.played[at],
-      );
+    else this.opinions.ask(this.adviser.value, view.line, game.team_names, game.played[at]);
   }
 
   /** Each team's expected share of the win over the game, by the bot that is chosen. */
