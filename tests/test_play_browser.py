@@ -708,7 +708,8 @@ def test_long_and_wide_names_stay_in_their_places(sheet, name):
         castles = seat.locator(".castles rect").first.bounding_box()
         assert label["x"] + label["width"] <= castles["x"]
     reach = sheet.evaluate(
-        """() => [...document.querySelectorAll('svg > g:first-of-type > text')].map((text) => {
+        """() => [...document.querySelectorAll('svg > g:first-of-type > text, .words text')]
+            .map((text) => {
             const { x, width } = text.getBBox();
             return Math.max(500 - x, x + width - 500);
         })"""

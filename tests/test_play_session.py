@@ -14,8 +14,7 @@ from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rul
 from carolus_env.engine.state import single
 from carolus_env.notation import region_text
 from carolus_env.play import descriptions
-from carolus_env.play.library import Replay
-from carolus_env.play.session import Session, TurnError, hint, up_to
+from carolus_env.play.session import Replay, Session, TurnError, hint, up_to
 from carolus_env.records import make_record, record_line
 from carolus_env.replay import replay
 
@@ -130,7 +129,7 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice
     start = engine.new_games(session.rules, 1, seed=players, roll=False)
     assert make_record(start, actions)["events"] == session.events, "undone dice fall alike"
     seen = Replay(json.loads(record_line(record)))
-    assert seen.log == session.log()
+    assert seen.log() == session.log()
     assert seen.outcome() == session.outcome()
 
 
@@ -162,7 +161,7 @@ def test_actions_steps_and_regions_are_described_as_what_then_happens(players):
             assert region.territories == region_text(session.state, step.region)
             said.add(re.sub("|".join(teams), "X", region.result))
         action = session.ask_agent()
-        text = descriptions.action_words(session.last[0], action)
+        text = descriptions.action_words(session.last_before(len(session.events))[0], action)
         line = next(line for line in session.log()[::-1] if not line.text.startswith("rolls"))
         assert line.words.startswith(descriptions.third_person(text))
         assert (", gaining control of " in line.words) == line.text.endswith("court!")
@@ -245,7 +244,9 @@ def test_agents_cannot_foresee_the_dice_and_one_that_breaks_the_rules_is_named()
     while len(session.events) < 60:
         real.add(int(session.state["generator"]))
         choice = session.legal()[0].action
-        assert hint(spy, session.state, len(session.events))[1:] == (choice, None, None), "it has no opinion"
+        assert hint(spy, session.state, len(session.events))[1:] == (choice, None, None), (
+            "it has no opinion"
+        )
         assert session.ask_agent() == choice
     shown = spy.shown("generator")
     assert not real & set(shown)

@@ -21,9 +21,10 @@ from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import rules_of
 from carolus_env.engine.rules import MAX_PLAYERS, OVER, ROLL, Rules
+from carolus_env.engine.state import STATE
 from carolus_env.notation import from_text
 from carolus_env.play import views
-from carolus_env.play.library import GameFile, Replay
+from carolus_env.play.library import GameFile
 from carolus_env.play.requests import (
     Answer,
     Failure,
@@ -38,7 +39,7 @@ from carolus_env.play.requests import (
     while_asked,
 )
 from carolus_env.play.roster import LEVELS, Roster, RosterError
-from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
+from carolus_env.play.session import MAX_SEED, Replay, Session, TurnError, hint, up_to
 from carolus_env.records import RecordError
 from carolus_env.system import failures
 from carolus_env.system.cancellation import Stop
@@ -179,7 +180,7 @@ class Api:
             key = get(body, "key", str, "replay")
             game, position = (get(body, name, int, "replay") for name in ("game", "position"))
             replay = await self._replay(self.files.find(key), game)
-            return up_to(replay.record, position)
+            return up_to(replay.record(), position)
         except ValueError as error:  # DataError is one
             raise RequestError(400, str(error)) from None
 
@@ -320,12 +321,12 @@ class Api:
 
     async def replay_record(self, request: Request) -> Response:
         """Return the record of a file's game, as a download."""
-        return download((await self._recorded(request)).record)
+        return download((await self._recorded(request)).record())
 
     async def position(self, request: Request) -> Response:
         """Return a position of a recorded game."""
         replay = await self._recorded(request)
-        at = number_of(request, "position", replay.events)
+        at = number_of(request, "position", len(replay.events))
         return Answer(views.position_view(replay, at, layout_of(request)))
 
     async def values(self, request: Request) -> Response:
@@ -333,7 +334,7 @@ class Api:
         replay = await self._recorded(request)
         body = await json_of(request, agent=str)
         adviser = self._made(body["agent"] or "")
-        states = replay.states[replay.decisions]
+        states = np.array([replay.states[index] for index in replay.decisions], STATE)
         opinion = await self._thought(request, adviser, lambda: bots.opinion(adviser, states))
         if (result := opinion.values) is None:
             raise RequestError(422, f"{adviser.name} does not value positions")

@@ -1,4 +1,4 @@
-"""Files of game records: a list of their games, and each game position by position."""
+"""Files of game records: a list of their games, each opened when it is asked for."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from carolus_env.engine.rules import OVER, Rules
-from carolus_env.engine.state import States
-from carolus_env.notation.vocabulary import team_names
-from carolus_env.play.descriptions import log_line, outcome
-from carolus_env.play.session import positions_of
+from carolus_env.engine.rules import Rules
+from carolus_env.play.session import Replay
 from carolus_env.records import (
     Record,
     RecordError,
@@ -41,54 +36,6 @@ class Summary(NamedTuple):
     rounds: int | None
     reason: str | None
     winners: tuple[int, ...]
-
-
-class Replay:
-    """A recorded game in all its positions.
-
-    Attributes:
-        record: the game's record.
-        rules, names: the game's rules and names, without control characters.
-        agents: the spec of each seat's agent; None: a person, or unknown.
-        states: ``(events + 1,)``, before each event and after the last.
-        log: a line for each event.
-        decisions: indices of the events that are decisions.
-
-    Raises:
-        RecordError: when it does not replay.
-    """
-
-    def __init__(self, record: Record) -> None:
-        self.states: States = positions_of(record)
-        self.record = record
-        self.rules = Rules.from_dict(record["rules"])
-        self.names = names_of(record)
-        self.agents = agents_of(record)
-        events = record["events"]
-        teams = team_names(self.rules, self.names)
-        self.log = []
-        for index, event in enumerate(events):
-            before, after = self.states[index : index + 2]
-            self.log.append(log_line(before, after, index, event, teams))
-        self.decisions = [index for index, event in enumerate(events) if "action" in event]
-
-    @property
-    def events(self) -> int:
-        """The number of events; positions are numbered from 0 to this."""
-        return len(self.log)
-
-    def last(self, position: int) -> tuple[np.void, int] | None:
-        """Return the last decision before a position: the state before it, and its action."""
-        for index in range(position - 1, -1, -1):
-            event: dict[str, Any] = self.record["events"][index]
-            if "action" in event:
-                return self.states[index], event["action"]
-        return None
-
-    def outcome(self) -> str | None:
-        """Return the ending of the game in a sentence; None before the end."""
-        last = self.states[-1]
-        return outcome(last, self.names) if last["phase"] == OVER else None
 
 
 class GameFile:
@@ -168,7 +115,9 @@ class GameFile:
         if not 0 <= game < len(self._lines):
             raise IndexError(game)
         if self._opened is None or self._opened[0] != game:
-            self._opened = game, Replay(json.loads(self._lines[game]))
+            replay = Replay(json.loads(self._lines[game]))
+            replay.log()  # here, in the thread of the request
+            self._opened = game, replay
         return self._opened[1]
 
 

@@ -1,4 +1,4 @@
-"""A game with people and agents in its seats, for a page, a terminal or anything else.
+"""A game event by event, and with people and agents in its seats, for a page or a terminal.
 
 The game is its record: saving writes the record, undoing drops its last event, and any record can
 be continued. Record and seed decide all that follows, dice and agents included:
@@ -25,7 +25,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, Rules, action_parts
-from carolus_env.engine.state import States, copy, single
+from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.vocabulary import team_names
@@ -35,8 +35,8 @@ from carolus_env.records import (
     Record,
     RecordError,
     make_record,
+    names_of,
     result_of,
-    start_of,
 )
 from carolus_env.records.record import play_event
 from carolus_env.replay import replayed
@@ -96,7 +96,84 @@ class Hint(NamedTuple):
         return [action for action in order if self.probabilities[action] >= _SMALL]
 
 
-class Session:
+class Replay:
+    """A recorded game event by event, in all its positions.
+
+    Args:
+        record: the game's record.
+
+    Attributes:
+        rules, names: the game's rules and names, without control characters.
+        events: the record's events.
+        states: the game before each event and after the last, records of dtype `STATE`.
+
+    Raises:
+        RecordError: when the record does not replay; the text says where and why.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.states: list[np.void] = [*positions_of(record).copy()]
+        self._record = record
+        self.rules = Rules.from_dict(record["rules"])
+        self.names = names_of(record)
+        self.events: list[dict[str, Any]] = [*map(_bare, record["events"])]
+        self._log: list[LogLine] = []
+
+    def record(self) -> Record:
+        """Return the game's record."""
+        return self._record
+
+    @property
+    def state(self) -> np.void:
+        """The last position, of a game in play that now; not to be changed."""
+        return self.states[-1]
+
+    @property
+    def over(self) -> bool:
+        """True if the game has ended."""
+        return bool(self.state["phase"] == OVER)
+
+    @property
+    def decisions(self) -> list[int]:
+        """Indices of the events that are decisions."""
+        return [index for index, event in enumerate(self.events) if "action" in event]
+
+    def decided(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
+        """Return the decisions among the events at these indices: state before, and action."""
+        return [
+            (self.states[index], self.events[index]["action"])
+            for index in events
+            if "action" in self.events[index]
+        ]
+
+    def last_before(self, position: int) -> tuple[np.void, int] | None:
+        """Return the last decision among the first ``position`` events; None before the first."""
+        decided = self.decided(range(position))
+        return decided[-1] if decided else None
+
+    def log(self, since: int = 0) -> list[LogLine]:
+        """Return the events from number ``since`` on, a line each."""
+        for index in range(len(self._log), len(self.events)):
+            before, after = self.states[index : index + 2]
+            line = log_line(before, after, index, self.events[index], self.team_names())
+            self._log.append(line)
+        return self._log[since:]
+
+    def team_names(self) -> list[str]:
+        """Return a name for each team, made of its members' names."""
+        return team_names(self.rules, self.names)
+
+    def outcome(self) -> str | None:
+        """Return the ending of the game in a sentence; None before the end."""
+        return outcome(self.state, self.names) if self.over else None
+
+
+def _bare(event: dict[str, Any]) -> dict[str, Any]:
+    """Return an event without the legal actions and the state before it."""
+    return {key: event[key] for key in ("roll", "action", "player") if key in event}
+
+
+class Session(Replay):
     """A game that people and agents play.
 
     Dice are rolled as soon as they are due. An agent decides only when `ask_agent` is called, one
@@ -110,8 +187,7 @@ class Session:
             operating system. With its first seed a game continues as if never interrupted.
 
     Attributes:
-        rules, agents, names, seed: the arguments, with defaults filled in.
-        events: events of the record so far.
+        agents, names, seed: the arguments, with defaults filled in.
         version: a new number after each event and each undo, never used twice.
 
     Raises:
@@ -127,21 +203,17 @@ class Session:
         names: Sequence[str | None] | None = None,
         seed: int | None = None,
     ) -> None:
-        positions_of(record)
-        self.rules = Rules.from_dict(record["rules"])
+        super().__init__(record)
         self.seed = _checked_seed(seed)
         self.agents = tuple(agents)
         self.names = seat_names(self.rules.players, self.agents, names)
         self._head = {key: record[key] for key in ("format", "version", "rules", "setup")}
-        self.events: list[dict[str, Any]] = []
-        self.version = 0
-        self._log: list[LogLine] = []
-        game = start_of(record)
-        dealt = engine.new_games(self.rules, 1, seed=self.seed, roll=False)
-        game["generator"] = dealt["generator"]
-        self._states = [game]
-        for event in record["events"]:
-            self._take(event)
+        self.version = len(self.events)
+        generator = engine.new_games(self.rules, 1, seed=self.seed, roll=False)["generator"]
+        for state, event in zip(self.states, [*self.events, {}], strict=True):
+            state["generator"] = generator[0]
+            if "roll" in event:
+                generator = _rolled(state)["generator"]
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
         self._run = _NO_RUN  # this and the stream: see `PendingDecision`
@@ -164,25 +236,6 @@ class Session:
     # -------------------------------------------------------------------------------- the game now
 
     @property
-    def state(self) -> np.void:
-        """The game now: one record of dtype `STATE`, not to be changed."""
-        return self._states[-1][0]
-
-    @property
-    def last(self) -> tuple[np.void, int] | None:
-        """The state before the last decision, and that decision; None before the first."""
-        decisions = self.decisions(range(len(self.events)))
-        return decisions[-1] if decisions else None
-
-    def decisions(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
-        """Return the decisions among the events at these indices: state before, and action."""
-        return [
-            (self._states[index][0], self.events[index]["action"])
-            for index in events
-            if "action" in self.events[index]
-        ]
-
-    @property
     def news(self) -> list[int]:
         """Indices of the others' events since the last turn of the person to move.
 
@@ -195,7 +248,7 @@ class Session:
         decided = [event["player"] for event in self.events if "action" in event]
         last = next((seat for seat in reversed(decided) if seat in people), people[0])
         seat = self.player if self.player in people else last
-        first = next((k for k, game in enumerate(self._states) if game["round"][0]), None)
+        first = next((k for k, game in enumerate(self.states) if game["round"]), None)
         if first is None:
             return []
         for index in range(first, len(self.events)):
@@ -204,11 +257,6 @@ class Session:
             if is_move and event["player"] == seat:
                 first = index
         return [k for k in range(first, len(self.events)) if self.events[k]["player"] != seat]
-
-    @property
-    def over(self) -> bool:
-        """True if the game has ended."""
-        return bool(self.state["phase"] == OVER)
 
     @property
     def player(self) -> int | None:
@@ -230,18 +278,6 @@ class Session:
     def steps(self) -> list[EmperorStep]:
         """Return the Emperor's legal steps with their results; none unless he is to move."""
         return emperor_steps(self.state, self.team_names())
-
-    def log(self, since: int = 0) -> list[LogLine]:
-        """Return the events from number ``since`` on, a line each."""
-        return self._log[since:]
-
-    def team_names(self) -> list[str]:
-        """Return a name for each team, made of its members' names."""
-        return team_names(self.rules, self.names)
-
-    def outcome(self) -> str | None:
-        """Return the ending of the game in a sentence; None before the end."""
-        return outcome(self.state, self.names) if self.over else None
 
     def record(self) -> Record:
         """Return the record so far, with names, agents (specs; None: a person) and seed."""
@@ -308,8 +344,8 @@ class Session:
             stream = branches(self._streams[seat : seat + 1], [begun])
         action = -1
         for index in range(run[1], now + 1):
-            action = int(agent.act(_hidden(self._states[index], stream, index), stream)[0])
-        if not engine.are_legal(self._states[-1], np.array([action]))[0]:
+            action = int(agent.act(_hidden(self.states[index], stream, index), stream)[0])
+        if not engine.are_legal(single(self.state), np.array([action]))[0]:
             raise ValueError(f"agent {agent.name!r} chose action {action}, which is illegal")
         return PendingDecision(action, (begun, now + 1), stream)
 
@@ -340,8 +376,8 @@ class Session:
                 "you can undo only your own decisions of this turn, before dice are rolled"
             )
         self.events.pop()
-        self._states.pop()
-        self._log.pop()
+        self.states.pop()
+        del self._log[len(self.events) :]
         self.version += 1
 
     # -------------------------------------------------------------------------------- events
@@ -352,25 +388,28 @@ class Session:
 
     def _take(self, event: dict[str, Any]) -> None:
         """Play an event and note it."""
-        before, game = self._states[-1], copy(self._states[-1])
-        if "roll" in event:
-            chance.draw_faces(game)  # the generator moves on as if it had rolled these
+        game = _rolled(self.state) if "roll" in event else single(self.state)
         play_event(game, event)
-        self._log.append(log_line(before[0], game[0], len(self.events), event, self.team_names()))
-        self._states.append(game)
+        self.states.append(game[0])
+        self.events.append(event)
         self.version += 1
-        keys = ("roll", "action", "player")
-        self.events.append({key: event[key] for key in keys if key in event})
 
     def _roll_on(self) -> None:
-        while chance.roll_due(self._states[-1])[0]:
-            faces = chance.draw_faces(copy(self._states[-1]))
+        while chance.roll_due(game := single(self.state))[0]:
+            faces = chance.draw_faces(game)
             self._take({"roll": faces[0].tolist(), "player": int(self.state["player"])})
 
 
-def _hidden(game: States, stream: npt.NDArray[np.uint64], event: int) -> States:
+def _rolled(state: np.void) -> States:
+    """Return the game with its generator moved on as if it had rolled the dice that are due."""
+    game = single(state)
+    chance.draw_faces(game)
+    return game
+
+
+def _hidden(state: np.void, stream: npt.NDArray[np.uint64], event: int) -> States:
     """Return the game with another generator, so that an agent cannot foresee the dice."""
-    hidden = copy(game)
+    hidden = single(state)
     hidden["generator"] = branches(stream, [event])
     return hidden
 
@@ -452,7 +491,7 @@ def hint(adviser: Agent, state: np.void, seed: int = 0) -> Hint:
         seed: seed of the agent's random choices.
     """
     stream = new_streams(seed, 1)
-    game = _hidden(single(state), stream, 0)
+    game = _hidden(state, stream, 0)
     opinion = bots.opinion(adviser, game, stream)
     probabilities, values = (None if rows is None else rows[0] for rows in opinion)
     choice = adviser.act(game, stream)[0] if probabilities is None else probabilities.argmax()

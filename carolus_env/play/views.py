@@ -22,8 +22,8 @@ from carolus_env.play.descriptions import (
     placements,
     regions_of,
 )
-from carolus_env.play.library import GameFile, Replay
-from carolus_env.play.session import Hint, Session
+from carolus_env.play.library import GameFile, agents_of
+from carolus_env.play.session import Hint, Replay, Session
 
 View = dict[str, Any]
 
@@ -39,8 +39,8 @@ def game_view(session: Session, layout: Any, since: int = 0) -> View:
         layout=layout,
         names=session.names,
         legal=is_person,
-        last=session.last,
-        turn=session.decisions(news) or None,
+        last=session.last_before(len(session.events)),
+        turn=session.decided(news) or None,
     )
     return {
         "at": len(session.events),
@@ -69,22 +69,22 @@ def file_view(file: GameFile) -> View:
 
 def replay_view(replay: Replay) -> View:
     """Return a recorded game without its positions."""
-    rounds = replay.states["round"]
+    rounds, record = [int(state["round"]) for state in replay.states], replay.record()
     return {
         **_seating(replay.rules, replay.names),
-        "agents": list(replay.agents),
-        "events": replay.events,
+        "agents": list(agents_of(record)),
+        "events": len(replay.events),
         "decisions": replay.decisions,
-        "played": [event.get("action") for event in replay.record["events"]],
+        "played": [event.get("action") for event in replay.events],
         "rounds": np.flatnonzero(np.diff(rounds, prepend=-1)).tolist(),
         "outcome": replay.outcome(),
-        "log": [line._asdict() for line in replay.log],
+        "log": [line._asdict() for line in replay.log()],
     }
 
 
 def position_view(replay: Replay, position: int, layout: Any) -> View:
     """Return a position of a recorded game, before event number ``position``."""
-    last = replay.last(position)
+    last = replay.last_before(position)
     return {
         "at": position,
         **state_view(replay.states[position], replay.rules, replay.names, layout, last),
