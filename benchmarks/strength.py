@@ -25,8 +25,7 @@ from carolus_env import bots, evaluation
 from carolus_env.bots import lockstep, models
 from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.setup import Deals
-from carolus_env.evaluation import console
+from carolus_env.evaluation import tables
 from carolus_env.evaluation.seating import deals_for, pairing
 
 SEED: Final = 2_000_000_011
@@ -102,7 +101,7 @@ def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Ro
     cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=SEED))
     model = digest(players, pair)
     file = folder / f"{players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")
-    with console.watching(cup) as progress:
+    with tables.watching(cup) as progress:
         cup.run(workers=workers, file=file, resume=file.exists(), progress=progress)
     [result] = cup.pairings()
     return {

@@ -30,10 +30,20 @@ from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.journal import changes
-from carolus_env.evaluation.rollouts.candidates import KINDS, after, candidates, distinct, kind_of
-from carolus_env.evaluation.rollouts.rollout import BASE, MOST_GAMES, Options, roll_out
-from carolus_env.evaluation.rollouts.values import value_function
-from carolus_env.evaluation.suite.data import (
+from carolus_env.evaluation.regret import choose
+from carolus_env.evaluation.rollouts import (
+    BASE,
+    KINDS,
+    MOST_GAMES,
+    Options,
+    after,
+    candidates,
+    distinct,
+    kind_of,
+    roll_out,
+)
+from carolus_env.evaluation.sampling import value_function
+from carolus_env.evaluation.suite import (
     FORMAT,
     HALVES,
     STAGES,
@@ -44,7 +54,6 @@ from carolus_env.evaluation.suite.data import (
     read_suite,
     stages_of,
 )
-from carolus_env.evaluation.suite.measure import choose
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
 from carolus_env.system import cluster

@@ -2,7 +2,7 @@
 
 import sys
 
-from carolus_env.commands.choice import MODULE, main
+from carolus_env.commands import MODULE, main
 
 if __name__ == "__main__":
     sys.exit(main(program=MODULE))

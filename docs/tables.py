@@ -28,11 +28,11 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.models import FOLDER
 from carolus_env.bots.ppo import PpoOptions
-from carolus_env.commands.choice import COMMANDS
+from carolus_env.commands import COMMANDS
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.columns import COLUMNS, PLANNED, SEATS
+from carolus_env.evaluation.games import COLUMNS, PLANNED, SEATS
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import external
 from carolus_env.integrations.llm import LanguageOptions

@@ -38,7 +38,7 @@ FAULTS = [
     # options and commands
     ("a number above its limit is allowed", "system/options.py", "(high is None or value <= high)", "(high is None or value <= high + 1)", "nojit:options"),
     ("an option that a mode does not use passes", "system/command.py", "if name not in set(used)]", "if name in ()]", "evaluate"),
-    ("a suggested command is not quoted", "commands/choice.py", "shlex.join([*words, *map(str, arguments)])", '" ".join([*words, *map(str, arguments)])', "commands"),
+    ("a suggested command is not quoted", "commands/__init__.py", "shlex.join([*words, *map(str, arguments)])", '" ".join([*words, *map(str, arguments)])', "commands"),
     ("a closed output stays closed", "system/command.py", "if getattr(sys, name) is None:", "if getattr(sys, name) == 0:", "commands"),
     # records and notation
     ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
@@ -110,13 +110,13 @@ FAULTS = [
     ("without max_rounds a game is cut off after a round", K + "turns.py", 's["round"] > 0 and s["round"] == s["max_rounds"]', 's["round"] > 0 and s["round"] >= s["max_rounds"]', "nojit:rulebook"),
     ("the learner's last observation is from seat 0", "envs/learner.py", 'viewers = np.where(over, self.seats, self.states["player"])', 'viewers = self.states["player"]', "gym"),
     ("threads share the row from which observations are scaled", "games/batch.py", "self._whole[worker]", "self._whole[0]", "batch"),
-    ("regret of unlisted choices is never negative", E + "suite/measure.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
+    ("regret of unlisted choices is never negative", E + "regret.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
     ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
     ("NaN and infinity lie in every range", "system/options.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
     ("final observations are marked as missing", "envs/gym.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
     ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),
     ("seeds of masked games are those of the first", "envs/gym.py", "self.games.reset(seeds[rows], rows, start)", "self.games.reset(seeds[: len(rows)], rows, start)", "gym"),
-    ("regret of a game weights kinds as the suite does", E + "suite/measure.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
+    ("regret of a game weights kinds as the suite does", E + "regret.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
 ]
 # fmt: on
 

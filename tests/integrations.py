@@ -215,7 +215,7 @@ def check_ray() -> None:
             nodes.remove_node(extra, allow_graceful=False)
             lost.append("node")
 
-    evaluation.blocks.BLOCK_SECONDS = 0.2  # many blocks
+    evaluation.tournament.BLOCK_SECONDS = 0.2  # many blocks
     with Cluster(nodes.address) as workers:
         assert play("nodes.jsonl", workers, lose) == expected, "other games"
     print(f"lost: {lost}")

@@ -11,7 +11,7 @@ from carolus_env import bots, engine
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
-from carolus_env.evaluation.rollouts import rollout
+from carolus_env.evaluation import rollouts
 from carolus_env.system import cancellation
 from carolus_env.system.cancellation import Stop, Stopped
 
@@ -100,10 +100,10 @@ def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_rollout_is_stopped_in_all_its_threads(threads):
-    options = rollout.Options(base="planner", games=1_000_000, error=1e-9, threads=threads)
+    options = rollouts.Options(base="planner", games=1_000_000, error=1e-9, threads=threads)
     before = threading.active_count()
     with pytest.raises(Stopped), StopAt(20).watched():
-        rollout.roll_out(turns(2)[0], options=options)
+        rollouts.roll_out(turns(2)[0], options=options)
     assert threading.active_count() <= before + threads
 
 

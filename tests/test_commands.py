@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import bots
-from carolus_env.commands import choice, dataset, evaluate, train, warmup
+from carolus_env import bots, commands
+from carolus_env.commands import dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
 from carolus_env.system.command import USER_ERROR
 from carolus_env.system.files import BusyError, locked
@@ -22,16 +22,16 @@ from carolus_env.system.terminal import plain_console
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("name", choice.COMMANDS)
+@pytest.mark.parametrize("name", commands.COMMANDS)
 def test_every_command_is_there_and_its_help_names_it_as_the_user_did(name, capsys):
-    command = choice.COMMANDS[name]
+    command = commands.COMMANDS[name]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["scripts"] == {"carolus": "carolus_env.commands.choice:main"}
+    assert project["scripts"] == {"carolus": "carolus_env.commands:main"}
     assert command.extra in ("", *project["optional-dependencies"])
-    assert choice.main(["--help"]) == 0
+    assert commands.main(["--help"]) == 0
     output = capsys.readouterr().out
     assert f"  {name} " in output and command.about in output
-    assert choice.main([name, "--help"]) == 0
+    assert commands.main([name, "--help"]) == 0
     output = capsys.readouterr().out
     assert f"usage: carolus {name} " in output
     assert "python train.py" not in output and "python evaluate.py" not in output
@@ -70,15 +70,15 @@ def test_no_command_gives_help_a_broken_one_the_reason_and_others_are_named_as_t
         ),
         (["train"], 1, "rich.progress is missing; train needs the extra 'train'"),
     ):
-        assert choice.main(words) == code
+        assert commands.main(words) == code
         output = capsys.readouterr()
         assert said in (output.err if code else output.out)
-    assert choice.command_line("play", "carolus train") == "carolus play"
+    assert commands.command_line("play", "carolus train") == "carolus play"
     monkeypatch.setattr(shutil, "which", lambda name: sys.executable)
-    assert choice.command_line("play", "python train.py") == "python -m carolus_env play"
-    assert choice.command_line("evaluate", "python train.py") == "python evaluate.py"
+    assert commands.command_line("play", "python train.py") == "python -m carolus_env play"
+    assert commands.command_line("evaluate", "python train.py") == "python evaluate.py"
     monkeypatch.setattr(shutil, "which", lambda name: None)  # as after `make train`
-    other, script = shlex.split(choice.command_line("evaluate", "python train.py"))
+    other, script = shlex.split(commands.command_line("evaluate", "python train.py"))
     assert script == "evaluate.py" and Path(other).samefile(sys.executable)
 
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_warmed_up_is_reported(capfd):
 )
 def test_a_message_begins_with_the_command_as_it_was_typed(program, words, capsys):
     pytest.importorskip("starlette")
-    assert choice.main(words.split(), program) == 2
+    assert commands.main(words.split(), program) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"{program} {words.split()[0]}: ") and error.count("\n") == 1
 
@@ -126,7 +126,7 @@ def test_a_message_begins_with_the_command_as_it_was_typed(program, words, capsy
 )
 def test_a_command_that_is_suggested_can_be_pasted_into_a_shell(name, capsys):
     given = ["--resume", Path("runs") / name]
-    text = choice.command_line("train", "carolus train", *given)
+    text = commands.command_line("train", "carolus train", *given)
     plain_console().print(f"stopped and saved; continue: {text}")
     pasted = capsys.readouterr().out.partition("continue: ")[2]
     shell = subprocess.run(

@@ -15,7 +15,7 @@ from carolus_env.engine import setup
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.engine.streams import seed_generators
-from carolus_env.evaluation.rollouts import sampling
+from carolus_env.evaluation import sampling
 from carolus_env.learners import LEARNERS
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner

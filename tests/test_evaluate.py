@@ -18,8 +18,8 @@ from test_tournament import rates  # noqa: F401
 from carolus_env import bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, blocks, ladder
-from carolus_env.evaluation.suite.measure import Regret
+from carolus_env.evaluation import bench, ladder, tournament
+from carolus_env.evaluation.regret import Regret
 from carolus_env.records import read_records
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
@@ -122,7 +122,7 @@ def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path) -> No
 
 def test_without_rich_the_table_is_plain_and_says_the_same(run, monkeypatch):
     with monkeypatch.context() as terminal:
-        terminal.setattr(blocks, "SIDE_BY_SIDE", 6)
+        terminal.setattr(tournament, "SIDE_BY_SIDE", 6)
         terminal.setattr(evaluate.console, "_REDRAWN", 0.0)
         terminal.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
         terminal.setenv("TERM", "xterm")
@@ -233,7 +233,7 @@ def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(run, bo
 @pytest.mark.parametrize(("stop", "code"), [("raise OSError('gone')", 2), ("", 130)])
 def test_full_deals_before_an_end_are_saved(run, tmp_path, bot_file, monkeypatch, stop, code):
     bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", stop) if stop else BOTS)
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     stops = f"{bot_file}:Stops"

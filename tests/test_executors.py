@@ -23,8 +23,7 @@ from carolus_env import bots, evaluation
 from carolus_env.commands import dataset, evaluate
 from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, blocks
-from carolus_env.evaluation.rollouts import rollout
+from carolus_env.evaluation import Plan, Tournament, rollouts, tournament
 from carolus_env.system import cluster, executors
 from carolus_env.system.executors import UnsendableError, WorkerError, Workers, results
 
@@ -83,7 +82,7 @@ def lines(file):
 def test_games_are_the_same_bytes_in_any_order_of_blocks_and_few_wait_for_a_slow_one(
     tmp_path, monkeypatch, shuffled
 ):
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 3)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 3)
     plan, workers = Plan(Rules(3), ("greedy", "random"), deals=7, seed=3), shuffled()
     for name, played_by in (("one", 1), ("many", workers)):
         cup = Tournament(plan)
@@ -400,9 +399,9 @@ def test_the_pages_snippet_runs_and_evaluate_plays_the_same_there(
 
 def test_a_rollout_is_the_same_whoever_plays_its_games(shuffled):
     state = new_games(Rules(2), 1, seed=5)[0]
-    options = rollout.Options(base="greedy", value="planner", games=200)
+    options = rollouts.Options(base="greedy", value="planner", games=200)
     alone, result = (
-        rollout.roll_out(state, options=options, seed=3, workers=workers)
+        rollouts.roll_out(state, options=options, seed=3, workers=workers)
         for workers in (None, shuffled())
     )
     for one, other in zip(alone.candidates, result.candidates, strict=True):

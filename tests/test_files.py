@@ -15,7 +15,7 @@ from carolus_env import evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import STATE
-from carolus_env.evaluation import blocks
+from carolus_env.evaluation import tournament
 from carolus_env.records import arrays, read_records
 from carolus_env.system import files
 from carolus_env.system.files import (
@@ -91,7 +91,7 @@ def test_a_block_is_written_in_parts_or_not_at_all(tmp_path, monkeypatch, failur
 def test_a_tournament_on_a_full_disk_says_so_and_goes_on_later(
     tmp_path, monkeypatch, largest, capfd
 ):
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 100)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 100)
     monkeypatch.setattr("carolus_env.evaluation.report.write_report", lambda *_: None)
     words = ["random", "greedy", "--games", "800", "--quiet"]
     assert evaluate.main([*words, "--out", str(tmp_path / "whole")]) == 0
@@ -113,7 +113,7 @@ def test_a_tournament_on_a_full_disk_says_so_and_goes_on_later(
 
 @pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz"])
 def test_records_on_a_full_disk_end_with_a_whole_game(tmp_path, monkeypatch, largest, name):
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 5)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
     cup = evaluation.Tournament(evaluation.Plan(Rules(2), ("random", "greedy"), deals=30))
     largest(60_000 if name.endswith("jsonl") else 12_000)
     with pytest.raises(OSError, match=rf"too large: .*{name}'"):

@@ -28,7 +28,7 @@ from carolus_env.commands import train
 from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.evaluation import ladder, placing
 from carolus_env.evaluation.placing import evaluate
-from carolus_env.evaluation.suite import data
+from carolus_env.evaluation.suite import HALVES, shipped
 from carolus_env.learners import LEARNERS, checkpoint, read_config
 from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoLearner
@@ -200,10 +200,10 @@ def check_tensorboard(learner, folder, unit):
 def test_a_run_measures_its_regret_on_the_half_of_the_suite_that_learners_may_see(
     tmp_path, monkeypatch, capsys
 ):
-    full = data.shipped(2)
+    full = shipped(2)
     discs = [one for one in full.decisions if one.kind == "disc"]  # all listed: no rollouts
-    few = [one for half in data.HALVES for one in discs if one.half == half][::40]
-    assert {one.half for one in few} == set(data.HALVES)
+    few = [one for half in HALVES for one in discs if one.half == half][::40]
+    assert {one.half for one in few} == set(HALVES)
     suite = dataclasses.replace(full, decisions=tuple(few))
     monkeypatch.setattr(placing, "shipped", lambda players: suite)
     assert train.main(words("ppo", tmp_path, "--eval-suite", "learn")) == 0
@@ -241,7 +241,7 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 if sys.argv[1].endswith(".py"):
     runpy.run_path(sys.argv[1])
-from carolus_env.commands.choice import run
+from carolus_env.commands import run
 sys.exit(run("train", sys.argv[1:], "python train.py"))
 """
 

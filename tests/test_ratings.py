@@ -16,10 +16,10 @@ from scipy.stats import beta
 from test_tournament import game_lines, played
 
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, blocks, sequential
+from carolus_env.evaluation import Plan, Tournament, sequential, tournament
+from carolus_env.evaluation.pairing import deal_scores
 from carolus_env.evaluation.ratings import ELO, RatingsError, rate
 from carolus_env.evaluation.sequential import SequentialTest, normalised_elo, widening
-from carolus_env.evaluation.stopping import deal_scores
 
 TEAM = {2: [0, 1], 3: [0, 1, 2], 4: [0, 1, 0, 1]}
 SEATINGS = {
@@ -456,7 +456,7 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     agents = ("greedy", "greedy", "random")
     plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
 
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 50)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 50)
     full = played(plan, tmp_path / "whole")
     rule, games = full.standing(), game_lines(tmp_path / "whole")
     assert rule is not None and rule["reached"] and full.complete
@@ -471,7 +471,7 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
         path.write_bytes(b"".join(lines[:cut]))
         assert played(plan, path, resume=True).standing() == rule
         assert game_lines(path) == games
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 7)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 7)
     assert played(plan, tmp_path / "two", workers=2).standing() == rule
     assert game_lines(tmp_path / "two") == games
 

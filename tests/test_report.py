@@ -14,11 +14,16 @@ import matplotlib
 import pytest
 from rich.console import Console
 
-from carolus_env.evaluation.console import print_tables, rich_table, so_far
-from carolus_env.evaluation.report import cross_table, pairings_table, standings, write_report
-from carolus_env.evaluation.report.plots import _ratings_plot, _wins_plot
-from carolus_env.evaluation.report.tables import shortened
+from carolus_env.evaluation.report import (
+    _ratings_plot,
+    _wins_plot,
+    cross_table,
+    pairings_table,
+    standings,
+    write_report,
+)
 from carolus_env.evaluation.summary import anchor
+from carolus_env.evaluation.tables import print_tables, rich_table, shortened, so_far
 
 HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 

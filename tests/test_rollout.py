@@ -13,18 +13,20 @@ from carolus_env.engine.play import playout
 from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
 from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import new_streams
-from carolus_env.evaluation.rollouts import __main__ as command
-from carolus_env.evaluation.rollouts.candidates import after, candidates, distinct, kind_of
-from carolus_env.evaluation.rollouts.rollout import (
+from carolus_env.evaluation.rollouts import (
     MOST_GAMES,
     PORTION,
     Options,
     _Tally,
+    after,
+    candidates,
+    distinct,
+    kind_of,
     looks_after,
     roll_out,
 )
-from carolus_env.evaluation.rollouts.sampling import Sampler
-from carolus_env.evaluation.rollouts.values import Value, value_function
+from carolus_env.evaluation.rollouts import __main__ as command
+from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import from_text, to_line
 
 PLAYERS = (2, 3, 4)

@@ -14,24 +14,24 @@ from carolus_env import bots
 from carolus_env.bots.models import FOLDER
 from carolus_env.commands import evaluate
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.rollouts.values import value_function
-from carolus_env.evaluation.suite import data
+from carolus_env.evaluation.sampling import value_function
+from carolus_env.evaluation.suite import Suite, shipped
 from carolus_env.learners import read_config
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system.command import parse
 
-HALF = data.Suite.half
+HALF = Suite.half
 
 
 @pytest.fixture
 def few(monkeypatch):
     """The shipped suites, of which a few decisions are asked."""
-    monkeypatch.setattr(data.Suite, "half", lambda suite, name: HALF(suite, name)[::40])
+    monkeypatch.setattr(Suite, "half", lambda suite, name: HALF(suite, name)[::40])
 
 
 @every_number
 def test_agents_and_commands_that_suites_name_can_be_made(players):
-    suite = data.shipped(players)
+    suite = shipped(players)
     header = suite.header
     named = {header["base"], *header["table"], *header["proposers"]}
     for spec in named.union(*(one.seated for one in suite.decisions)):

@@ -25,8 +25,7 @@ import pytest
 import shown
 
 import carolus_env as ce
-from carolus_env import evaluation
-from carolus_env.commands import choice
+from carolus_env import commands, evaluation
 from carolus_env.records import write_records
 from carolus_env.system import command as command_module
 
@@ -176,9 +175,9 @@ carolus warmup vector planner value:3p --workers 4
     Rows(
         "run",
         """
-python -m carolus_env.evaluation.rollouts position.txt --games 3000 --threads 2
-python -m carolus_env.evaluation.rollouts position.txt --base planner --games 5000 --threads 2
-python -m carolus_env.evaluation.rollouts position.txt --move "r>court, E+2" --move "b>8, E+1"
+carolus analyse position.txt --games 3000 --threads 2
+carolus analyse position.txt --base planner --games 5000 --threads 2
+carolus analyse position.txt --move "r>court, E+2" --move "b>8, E+1"
         """,
         "--games 2",
     ),
@@ -303,12 +302,12 @@ python -m benchmarks.throughput
 python -m benchmarks.throughput --modes rollout_mask step_u8 --players 2 --save
 python -m benchmarks.throughput --players 2 --batch 1 16 64 256 1024 16384 65536 --save
 python -m benchmarks.throughput --save
-python -m carolus_env.evaluation.rollouts "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
-python -m carolus_env.evaluation.rollouts POSITION
-python -m carolus_env.evaluation.rollouts position.txt --move "p>court, y>court, E+4" --move "p>court, b>court, E+4"
+carolus analyse "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
+carolus analyse POSITION
+carolus analyse position.txt --move "p>court, y>court, E+4" --move "p>court, b>court, E+4"
 python -m benchmarks.suite --players 2 --out 2p.jsonl.gz
 python -m benchmarks.suite --players 2 --workers 2 --out 2p.jsonl.gz
-        """,  # noqa: E501
+        """,
         why="takes minutes, writes into the clone, or names a position that is left out",
     ),
     Rows(
@@ -404,7 +403,7 @@ def test_named_commands_name_rules_and_extras_that_exist():
             named = ",".join(re.findall(r"\[(.*?)\]", command)).split(",")
             assert set(named) <= {"", *extras}, command
     text = " ".join(page.read_text() for page in ROOT.glob("docs/*.md"))
-    assert set(re.findall(r"`carolus ([a-z]+)`", text)) <= set(choice.COMMANDS)
+    assert set(re.findall(r"`carolus ([a-z]+)`", text)) <= set(commands.COMMANDS)
     assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(
         re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     )
@@ -469,16 +468,15 @@ class Parsed(BaseException):
 def small(monkeypatch):
     """Measure on some of the positions that ship, by some of the games."""
     server = pytest.importorskip("carolus_env.play.server")
-    from carolus_env.evaluation import bench
-    from carolus_env.evaluation.suite import data
+    from carolus_env.evaluation import bench, suite
 
-    read = data.read_bytes
+    read = suite.read_bytes
 
     def few(*arguments):
-        suite = read(*arguments)
-        return replace(suite, decisions=suite.decisions[::50])
+        read_whole = read(*arguments)
+        return replace(read_whole, decisions=read_whole.decisions[::50])
 
-    monkeypatch.setattr(data, "read_bytes", few)
+    monkeypatch.setattr(suite, "read_bytes", few)
     for players in bench.DEALS:
         monkeypatch.setitem(bench.DEALS, players, 1)
     monkeypatch.setattr(server, "serve", lambda _, listening, __: listening.close() or 0)
@@ -493,10 +491,10 @@ def execute(words, monkeypatch):
     ]
     program, *rest = words
     if program == "carolus":
-        return choice.main(rest)
+        return commands.main(rest)
     if rest[0] in ("train.py", "evaluate.py"):
         name = rest[0].removesuffix(".py")
-        return choice.run(name, rest[1:], f"python {rest[0]}")
+        return commands.run(name, rest[1:], f"python {rest[0]}")
     try:
         if rest[0] == "-m":
             monkeypatch.setattr(sys, "argv", rest[1:])
@@ -529,7 +527,7 @@ def test_a_command_runs(command, clone, monkeypatch, capsys):
         subprocess.run([compiler, "-O2", "-o", "engine_bot", "examples/engine_bot.c"], check=True)
     if "clone_torch" in command:
         shutil.copy("examples/clone_torch.py", clone)
-        choice.main(["dataset", "greedy", "--games", "12", "--workers", "1", "--out", "data"])
+        commands.main(["dataset", "greedy", "--games", "12", "--workers", "1", "--out", "data"])
     if "my_torch" in command or "mine.py" in command:
         write_agents(clone, command)
     if "train" in command.split()[1]:

@@ -13,12 +13,12 @@ from benchmarks.suite import SuiteRecipe, main, make_suite
 from carolus_env import bots
 from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
+from carolus_env.evaluation import regret, suite
 from carolus_env.evaluation.games import ArenaError
-from carolus_env.evaluation.rollouts.candidates import KINDS, after
-from carolus_env.evaluation.rollouts.values import value_function
-from carolus_env.evaluation.suite import data, report
-from carolus_env.evaluation.suite.data import STAGES, stages_of
-from carolus_env.evaluation.suite.measure import ALL, GAME, choose, measure, optimism
+from carolus_env.evaluation.regret import ALL, GAME, choose, measure, optimism
+from carolus_env.evaluation.rollouts import KINDS, after
+from carolus_env.evaluation.sampling import value_function
+from carolus_env.evaluation.suite import STAGES, stages_of
 from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
 
@@ -46,7 +46,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tiny(made):
-    return data.read_suite(made)
+    return suite.read_suite(made)
 
 
 class Fixed(bots.Agent):
@@ -69,9 +69,9 @@ class Fixed(bots.Agent):
 
 def test_a_suite_has_its_command_and_its_shares_of_kinds_stages_and_halves(tiny):
     assert Counter(one.kind for one in tiny.decisions) == {"disc": 8, "turn": 10, "crown": 2}
-    for half in data.HALVES:
+    for half in suite.HALVES:
         assert Counter(one.kind for one in tiny.half(half))["turn"] == pytest.approx(5, abs=1)
-    assert sum(len(tiny.half(half)) for half in data.HALVES) == len(tiny.half("all")) == 20
+    assert sum(len(tiny.half(half)) for half in suite.HALVES) == len(tiny.half("all")) == 20
     command = "--players 2 --decisions 20 --error 0.3 --base greedy --rounds 0"
     assert command in TINY.command() == tiny.header["command"]
     assert "--turns 3 --table random greedy --proposers greedy --out FILE" in TINY.command()
@@ -132,10 +132,10 @@ def test_impossible_recipes_are_refused(change, text):
 def test_games_can_be_left_and_decided_positions_left_out(tmp_path):
     recipe = replace(TINY, decisions=8, rounds=1, decided=0.4)
     make_suite(recipe, tmp_path / "left.jsonl")
-    suite = data.read_suite(tmp_path / "left.jsonl")
-    assert suite.sampler(0).rounds == 1
+    left = suite.read_suite(tmp_path / "left.jsonl")
+    assert left.sampler(0).rounds == 1
     values = value_function("planner", 2)
-    for one in suite.decisions:
+    for one in left.decisions:
         ends = after(one.state()[0], [c.actions for c in one.candidates])
         worth = values(ends)[:, one.team]
         assert worth.max() >= 0.4 and worth.min() <= 0.6
@@ -161,13 +161,13 @@ def test_every_decision_comes_with_the_game_before_it(tiny):
         ({"territories": [1]}, "territories"),
         ({"first_player": 2}, "first_player must be from 0 to 1"),
     ):
-        with pytest.raises(data.SuiteError, match=text):
+        with pytest.raises(suite.SuiteError, match=text):
             replace(one, game={**one.game, **change}).record()
 
 
 def read(lines):
     """The suite of a file with these lines."""
-    return data.read_bytes("".join(json.dumps(line) + "\n" for line in lines).encode(), "file")
+    return suite.read_bytes("".join(json.dumps(line) + "\n" for line in lines).encode(), "file")
 
 
 def lines_of(path):
@@ -201,7 +201,7 @@ def test_a_wrong_file_is_refused_with_its_line(made, row, keys, value, text):
     for key in way:
         inner = inner[key]
     inner[last] = value
-    with pytest.raises(data.SuiteError, match=text):
+    with pytest.raises(suite.SuiteError, match=text):
         read(lines)
 
 
@@ -212,8 +212,8 @@ def test_any_change_changes_the_hash_and_damaged_files_are_refused(
     lines[5]["candidates"][0]["games"] += 1
     assert read(lines).digest != tiny.digest
     packed = tmp_path / "same.jsonl.gz"
-    packed.write_bytes(data.packed(made.read_bytes()))
-    assert data.read_suite(packed).digest == tiny.digest
+    packed.write_bytes(suite.packed(made.read_bytes()))
+    assert suite.read_suite(packed).digest == tiny.digest
     intact = gzip.compress(made.read_bytes())
     for content, text in (
         (b"", "empty"),
@@ -221,11 +221,11 @@ def test_any_change_changes_the_hash_and_damaged_files_are_refused(
         (intact[:50] + b"x" * 50, "damaged|cut short"),
         (b"\xff{}", "line 1: not UTF-8"),
     ):
-        with pytest.raises(data.SuiteError, match=text):
-            data.read_bytes(content, "file")
-    monkeypatch.setattr(data, "MAX_BYTES", 1000)
-    with pytest.raises(data.SuiteError, match="more than 1,000 bytes"):
-        data.read_bytes(intact, "file")
+        with pytest.raises(suite.SuiteError, match=text):
+            suite.read_bytes(content, "file")
+    monkeypatch.setattr(suite, "MAX_BYTES", 1000)
+    with pytest.raises(suite.SuiteError, match="more than 1,000 bytes"):
+        suite.read_bytes(intact, "file")
 
 
 def test_the_best_choices_lose_nothing_in_any_order_and_others_what_the_suite_says(tiny):
@@ -293,12 +293,12 @@ def test_the_best_of_noisy_values_is_too_high(tiny):
 
 
 def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(report, "suites", lambda players: [tiny])
+    monkeypatch.setattr(regret, "suites", lambda players: [tiny])
     for argv, said in ((["--suite"], "one agent"), (["greedy", "--suite", "--games", "5"], "--ga")):
         assert evaluate.main(argv) == 2
         assert said in capsys.readouterr().err
     out = tmp_path / "out"
-    monkeypatch.setattr(report, "WORST", 2)
+    monkeypatch.setattr(regret, "WORST", 2)
     assert evaluate.main(["random", "greedy", "--suite", "--out", str(out)]) == 0
     text = capsys.readouterr().out
     assert f"2 players: {len(tiny.half('report'))} decisions, base greedy" in text
@@ -339,11 +339,11 @@ class Refuses(bots.Agent):
 def test_what_was_measured_is_kept_and_who_cannot_play_is_left_out(
     tiny, tmp_path, capsys, monkeypatch, error
 ):
-    monkeypatch.setattr(report, "suites", lambda players: [tiny])
+    monkeypatch.setattr(regret, "suites", lambda players: [tiny])
     monkeypatch.setattr(Fails, "error", error)
     agents = [Refuses(), bots.make("greedy"), Fails()]
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else ArenaError):
-        report.run(agents, 2, out=tmp_path)
+        regret.measure_agents(agents, 2, out=tmp_path)
     out = capsys.readouterr().out
     assert "Left out of 2 players: agent 'refuses'" in out and "a turn" in out
     kept = json.loads((tmp_path / "suite.json").read_text())
@@ -351,4 +351,4 @@ def test_what_was_measured_is_kept_and_who_cannot_play_is_left_out(
     assert "'refuses'" in kept["left_out"]["2"][0]
     assert (tmp_path / "worst_2p.jsonl").exists()
     with pytest.raises(ValueError, match="not with two players"):
-        report.run([Refuses()], 2)
+        regret.measure_agents([Refuses()], 2)

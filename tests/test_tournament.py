@@ -16,9 +16,9 @@ from networks import random_model
 from carolus_env import bots, evaluation
 from carolus_env.bots import Agent, fingerprint, registry
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, blocks
+from carolus_env.evaluation import Plan, Tournament, tournament
 from carolus_env.evaluation import summary as summaries
-from carolus_env.evaluation.columns import COLUMNS
+from carolus_env.evaluation.games import COLUMNS
 from carolus_env.evaluation.pairing import against, games_together
 from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.sequential import SequentialTest, widening
@@ -29,7 +29,7 @@ from carolus_env.system import sources
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SIDE_BY_SIDE", 7)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 7)
 
 
 @pytest.fixture
@@ -127,13 +127,13 @@ def test_records_of_all_games_replay(tmp_path):
 
 
 def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large():
-    assert blocks.block_size(0.0, 1000, 1) == 1, "one game tells how long games take"
-    assert blocks.block_size(2.0, 1000, 1) == 5
-    assert blocks.block_size(100.0, 1000, 1) == 1
-    assert blocks.block_size(1e-4, 10**6, 1) == blocks.SIDE_BY_SIDE
-    assert blocks.block_size(1e-4, 3, 1) == 3
-    assert blocks.block_size(1.0, 12, 2) == 6, "the other worker is to get some"
-    assert blocks.block_size(0.01, 12, 2) == 12, "too few to share"
+    assert tournament.block_size(0.0, 1000, 1) == 1, "one game tells how long games take"
+    assert tournament.block_size(2.0, 1000, 1) == 5
+    assert tournament.block_size(100.0, 1000, 1) == 1
+    assert tournament.block_size(1e-4, 10**6, 1) == tournament.SIDE_BY_SIDE
+    assert tournament.block_size(1e-4, 3, 1) == 3
+    assert tournament.block_size(1.0, 12, 2) == 6, "the other worker is to get some"
+    assert tournament.block_size(0.01, 12, 2) == 12, "too few to share"
 
 
 SEATED = ("greedy", "random", "greedy")
@@ -147,8 +147,8 @@ PINNED = [  # a tournament, and the hash of its lines
 @pytest.mark.parametrize("pinned", PINNED)
 def test_games_stay_what_they_were_however_large_blocks_are(tmp_path, monkeypatch, pinned):
     (*given, digest), pairings = pinned, []
-    for most in (blocks.SIDE_BY_SIDE, 7):
-        monkeypatch.setattr(blocks, "SIDE_BY_SIDE", most)
+    for most in (tournament.SIDE_BY_SIDE, 7):
+        monkeypatch.setattr(tournament, "SIDE_BY_SIDE", most)
         cup = played(Plan(*given, deals=3, seed=11), tmp_path / str(most))
         lines = game_lines(tmp_path / str(most))
         games = "".join(f"{line}\n" for line in lines)
@@ -180,7 +180,7 @@ def test_a_finished_file_is_read_and_nothing_is_played(tmp_path, monkeypatch):
     first = played(plan_of(), tmp_path / "games")
     before = (tmp_path / "games").read_bytes()
     nothing = first.results.rows(slice(0)), []
-    monkeypatch.setattr(blocks, "play_and_record", lambda *_, **__: nothing)
+    monkeypatch.setattr(tournament, "play_and_record", lambda *_, **__: nothing)
     again = played(plan_of(), tmp_path / "games", resume=True)
     assert again.complete
     assert (tmp_path / "games").read_bytes() == before

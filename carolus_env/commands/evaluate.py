@@ -17,11 +17,10 @@ from typing import Any, Final
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, console, report
+from carolus_env.evaluation import bench, regret, report, tables
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
-from carolus_env.evaluation.suite import report as suite_report
 from carolus_env.system import cluster, failures
 from carolus_env.system.cluster import WorkerOptions
 from carolus_env.system.command import (
@@ -199,7 +198,7 @@ def _bench_line(players: int, result: dict[str, Any]) -> str:
 def _suite(options: EvaluateOptions, players: int | None) -> int:
     """Measure agents by the package's positions."""
     _check_files(options)
-    suite_report.run(
+    regret.measure_agents(
         _make_agents(options.agents),
         players,
         json=options.json,
@@ -301,7 +300,7 @@ def _play(
 ) -> Exception | None:
     """Play; return why it ended early, which is told when what was played is reported."""
     try:
-        with console.watching(cup, quiet=options.quiet) as progress:
+        with tables.watching(cup, quiet=options.quiet) as progress:
             cup.run(
                 workers=workers,
                 file=options.out and options.out / GAMES_FILE,
@@ -354,7 +353,7 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
     if unsaved or not options.quiet:
         rules, seed = cup.plan.rules, cup.plan.seed
         title = f"{rules.players} players, seed {seed}, {cup.seconds:.1f} s"
-        console.print_tables(title, summary)
+        tables.print_tables(title, summary)
     if unsaved:
         raise unsaved
 

@@ -15,19 +15,20 @@ played at once. See docs/evaluation.md.
     >>> result = evaluation.play_pairing(pair, Rules(players=3), 300, seed=1)
     >>> result.win_rate, result.ci95
 
-``seating`` plans: who meets whom; ``columns`` the statistics of games and agents; ``games``
-playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``summary`` the
-statistics of a tournament; ``blocks`` games on workers; ``tournament`` resuming; ``stopping`` and
-``sequential`` stop rules; ``console`` output to a terminal; ``bench`` CarolusBench; ``ladder`` the
-agents with ratings; ``placing`` how strong one agent is; ``rollouts`` positions judged by play;
-``suite`` positions with known regrets.
-``ratings`` and ``report`` need the extra ``evaluation``.
+A tournament: ``seating`` plans who meets whom; ``games`` plays, and keeps results; ``tournament``
+gives blocks of games to workers; ``journal`` is the results file; ``pairing`` has win rates,
+``ratings`` Elo, ``sequential`` stop rules; ``summary`` is all that was found; ``tables`` and
+``report`` (extra ``evaluation``) show it.
+One agent: ``ladder`` has opponents with ratings; ``placing`` and ``bench`` (CarolusBench) rate by
+them.
+Positions: ``rollouts`` compares choices by ``sampling`` games; ``suite`` holds decisions that were
+rolled out, ``regret`` measures agents by them.
 """
 
-from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.games import (
     ArenaError,
     Progress,
+    Results,
     game_record,
     play_and_record,
     play_games,

@@ -13,11 +13,11 @@ from typing import Any, Final
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.columns import Results
-from carolus_env.evaluation.rollouts.values import value_function
+from carolus_env.evaluation.games import Results
+from carolus_env.evaluation.regret import measure
+from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.seating import Plan
-from carolus_env.evaluation.suite.data import Suite, shipped
-from carolus_env.evaluation.suite.measure import measure
+from carolus_env.evaluation.suite import Suite, shipped
 
 NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""

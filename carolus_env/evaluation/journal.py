@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.evaluation.columns import COLUMNS, PLANNED, Column, Results
+from carolus_env.evaluation.games import COLUMNS, PLANNED, Column, Results
 from carolus_env.evaluation.seating import MOST_GAMES, Plan
 from carolus_env.system.files import Log, json_line, read_lines
 from carolus_env.system.machine import versions

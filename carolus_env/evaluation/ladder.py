@@ -23,7 +23,7 @@ import numpy as np
 
 from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.games import Results
 from carolus_env.evaluation.pairing import play_pairing
 from carolus_env.evaluation.ratings import ELO, rate
 from carolus_env.system.arrays import F64

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from carolus_env.bots import AgentLike, make
 from carolus_env.engine.rules import REASON_NAMES, Rules
-from carolus_env.evaluation.columns import Results
-from carolus_env.evaluation.games import Progress, play_games, warm_up
+from carolus_env.evaluation.games import Progress, Results, play_games, warm_up
 from carolus_env.evaluation.seating import Plan, deals_for, pairing
+from carolus_env.system.arrays import F64
 from carolus_env.system.options import instance
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
@@ -128,6 +128,22 @@ def pair_scores(
     rows, sides = against(results, pair, team)
     shares = (results.shares[rows] * sides).sum(axis=2)
     return rows, (1 + shares[0] - shares[1]) / 2
+
+
+def deal_scores(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[F64, int]:
+    """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal.
+
+    Args:
+        results: complete deals of one plan.
+        pair: two agents that meet.
+        team: the team of each seat, see `pairing_result`.
+    """
+    rows, scores = pair_scores(results, pair, team)
+    _, places, sizes = np.unique(results.deals[rows], return_inverse=True, return_counts=True)
+    sums = np.bincount(places.reshape(-1), weights=scores)
+    return sums / sizes, int(sizes[0]) if len(sizes) else 0
 
 
 def against(

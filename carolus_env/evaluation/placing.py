@@ -11,12 +11,11 @@ from typing import Any, Final
 from carolus_env.bots import Agent, AgentLike, is_compiled, make
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.columns import Results
-from carolus_env.evaluation.games import play_games, warm_up
+from carolus_env.evaluation.games import Results, play_games, warm_up
 from carolus_env.evaluation.pairing import PairingResult, pairing_result, play_pairing
+from carolus_env.evaluation.regret import ALL, measure
 from carolus_env.evaluation.seating import Plan, deals_for, pairing
-from carolus_env.evaluation.suite.data import shipped
-from carolus_env.evaluation.suite.measure import ALL, measure
+from carolus_env.evaluation.suite import shipped
 from carolus_env.system import cancellation, threads
 
 EVAL_SEED: Final = 1_000_000_007

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.columns import Results, agent_statistics
+from carolus_env.evaluation.games import Results, agent_statistics
 from carolus_env.evaluation.pairing import (
     PairingResult,
     count_ends,
+    deal_scores,
     games_together,
     mean_interval,
     pair_scores,
@@ -19,12 +20,15 @@ from carolus_env.evaluation.pairing import (
 )
 from carolus_env.evaluation.ratings import Ratings, rate
 from carolus_env.evaluation.seating import Plan, labels
-from carolus_env.evaluation.stopping import standing, standing_text
+from carolus_env.evaluation.sequential import NOT_STRONGER, STRONGER, UNDECIDED, widening
 from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import DataError, check, expect
 
 Summary = Mapping[str, Any]
 """A summary as `summary` makes it."""
+
+TESTED: Final = (0, 1)
+"""The agents of a plan's test."""
 
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
@@ -120,6 +124,60 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
         "seconds": seconds,
         **({} if rule is None else {"stop_rule": {**rule, "text": standing_text(plan, rule)}}),
     }
+
+
+def standing(plan: Plan, results: Results, ratings: Callable[[], Ratings]) -> dict[str, Any] | None:
+    """Return the stop rule's state as plain values for JSON; None: the plan has none.
+
+    Args:
+        plan: the tournament's plan.
+        results: complete deals, at least one.
+        ratings: a function that computes the ratings, where the rule needs them.
+
+    Returns:
+        ``reached``: whether the rule ends the tournament, and
+
+        - of a test: ``test``, ``pair``, ``verdict``, ``deals``, ``ratio``, ``bounds``, ``elo``;
+        - of ``until``: ``until`` and ``widening``, by which the ratings' intervals are multiplied
+          so that they hold at any time.
+    """
+    if plan.test is not None:
+        outcome = plan.test.outcome(*deal_scores(results, TESTED, plan.team))
+        return {
+            "reached": outcome.verdict != UNDECIDED,
+            "test": plan.to_dict()["test"],
+            "pair": list(TESTED),
+            **outcome._asdict(),
+            "bounds": list(plan.test.bounds),
+        }
+    if plan.until is None:
+        return None
+    factor, rated = widening(len(results) // plan.games_per_deal), ratings()
+    reached = bool((factor * (rated.high - rated.low) < plan.until).all())
+    return {"reached": reached, "until": plan.until, "widening": factor}
+
+
+def standing_text(plan: Plan, standing: dict[str, Any]) -> str:
+    """Return `standing` in one line."""
+    if plan.test is None:
+        return (
+            f"at any time, with 95 %: ratings' intervals {standing['widening']:.2f} times as wide "
+            "as shown"
+        )
+    names = labels(plan.agents)
+    first, second = (names[k] for k in standing["pair"])
+    low, high = standing["bounds"]
+    elo = "" if standing["elo"] is None else f", nElo so far {standing['elo']:.1f}"
+    verdict = {
+        STRONGER: f"{first} is stronger than {second} (H1)",
+        NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
+        UNDECIDED: f"{first} against {second}: undecided",
+    }[standing["verdict"]]
+    return (
+        f"test of nElo {plan.test.elo0:g} (H0) against {plan.test.elo1:g} (H1): {verdict} "
+        f"after {standing['deals']:,} deals; log-likelihood ratio {standing['ratio']:.2f} "
+        f"({low:.2f} to {high:.2f}){elo}"
+    )
 
 
 def cycle(plan: Plan, results: Results) -> str | None:

@@ -1,6 +1,7 @@
-"""Suites and their files: JSON Lines, plain or gzip; a header, then one line a decision.
+"""Suites of decisions whose choices were rolled out: JSON Lines, a header, then one a decision.
 
-The files are untrusted data; `carolus_env.system.untrusted` has the threat model. docs/suite.md
+``decisions/`` has the package's suites, which ``python -m benchmarks.suite`` made. The files are
+untrusted data (`carolus_env.system.untrusted`); docs/suite.md explains them, docs/formats.md
 describes the format.
 """
 
@@ -21,9 +22,8 @@ import numpy.typing as npt
 
 from carolus_env.engine.rules import ACTIONS, CASTLES_TO_WIN, MIN_REGIONS, TERRITORIES, Rules
 from carolus_env.engine.state import States, as_states
-from carolus_env.evaluation.rollouts.candidates import KINDS, after, kind_of
-from carolus_env.evaluation.rollouts.sampling import Sampler
-from carolus_env.evaluation.rollouts.values import value_function
+from carolus_env.evaluation.rollouts import KINDS, after, kind_of
+from carolus_env.evaluation.sampling import Sampler, value_function
 from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, start_of
 from carolus_env.records.record import FORMAT as RECORD_FORMAT
@@ -88,7 +88,7 @@ class SuitePosition:
     Attributes:
         number: number in the suite, from 0.
         position: a line of `carolus_env.notation`, without generator.
-        kind: one of `candidates.KINDS`.
+        kind: one of `rollouts.KINDS`.
         stage: one of `STAGES`.
         half: one of `HALVES`.
         team: the team that decides.

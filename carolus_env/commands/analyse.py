@@ -1,8 +1,8 @@
 """Roll a position out: what is each choice worth, when everyone plays on as BASE does?
 
-    python -m carolus_env.evaluation.rollouts "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
-    python -m carolus_env.evaluation.rollouts position.txt --base planner --games 5000 --threads 2
-    python -m carolus_env.evaluation.rollouts position.txt --move "r>court, E+2" --move "b>8, E+1"
+    carolus analyse "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
+    carolus analyse position.txt --base planner --games 5000 --threads 2
+    carolus analyse position.txt --move "r>court, E+2" --move "b>8, E+1"
 
 POSITION is a line or a page of text (docs/notation.md), a file of it, or - for standard input. The
 games stop when one choice is surely the best, or at --games; with --error when the errors are small
@@ -21,8 +21,15 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.engine.state import States
-from carolus_env.evaluation.rollouts.candidates import MOST, candidates, choice_text
-from carolus_env.evaluation.rollouts.rollout import ENDS, Options, Rollout, roll_out
+from carolus_env.evaluation.rollouts import (
+    ENDS,
+    MOST,
+    Options,
+    Rollout,
+    candidates,
+    choice_text,
+    roll_out,
+)
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
 from carolus_env.system import cluster
@@ -33,7 +40,7 @@ from carolus_env.system.failures import UserError
 from carolus_env.system.options import REQUIRED, group, option
 from carolus_env.system.terminal import aligned, counting
 
-PROGRAM: Final = "python -m carolus_env.evaluation.rollouts"
+PROGRAM: Final = "carolus analyse"
 _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
 
 
@@ -148,7 +155,3 @@ def _print(rollout: Rollout, game: States, options: Options) -> None:
         f"{ENDS[rollout.ended]}: {rollout.games:,} games by {options.base} in "
         f"{rollout.seconds:.1f} s ({each:.1f} us a decision)"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
