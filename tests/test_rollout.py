@@ -8,6 +8,7 @@ import pytest
 from strategies import Watcher
 
 from carolus_env import engine
+from carolus_env.commands import analyse as command
 from carolus_env.engine import chance
 from carolus_env.engine.play import playout
 from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
@@ -25,7 +26,6 @@ from carolus_env.evaluation.rollouts import (
     looks_after,
     roll_out,
 )
-from carolus_env.evaluation.rollouts import __main__ as command
 from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import from_text, to_line
 
