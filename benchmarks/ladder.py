@@ -25,10 +25,8 @@ from carolus_env.engine.setup import derived_seed
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import rate
 from carolus_env.evaluation.seating import deals_for, pairing
-from carolus_env.system import cluster
-from carolus_env.system.cluster import WorkerOptions
 from carolus_env.system.command import DONE, command, parse
-from carolus_env.system.executors import Workers
+from carolus_env.system.executors import WorkerOptions, Workers, workers_of
 from carolus_env.system.files import write_file
 from carolus_env.system.options import group, option
 
@@ -160,7 +158,7 @@ class LadderOptions:
 def main(arguments: Sequence[str], program: str) -> int:
     """Run the command."""
     options = parse(LadderOptions, arguments, program, __doc__).options
-    with cluster.workers_of(options.work) as workers:
+    with workers_of(options.work) as workers:
         for players in [options.players] if options.players else RUNGS:
             rules, rungs = Rules(players), RUNGS[players]
             played = play(rules, rungs, options.folder, workers)

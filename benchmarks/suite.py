@@ -56,14 +56,11 @@ from carolus_env.evaluation.suite import (
 )
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
-from carolus_env.system import cluster
-from carolus_env.system.cluster import WorkerOptions
-from carolus_env.system.command import DONE, INTERRUPTED, command, parse
-from carolus_env.system.executors import Workers, ready, results
+from carolus_env.system.command import DONE, INTERRUPTED, command, counting, parse
+from carolus_env.system.executors import WorkerOptions, Workers, ready, results, workers_of
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log, json_line, locked, read_lines, write_file
 from carolus_env.system.options import REQUIRED, check_fields, group, option
-from carolus_env.system.terminal import counting
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
 """Shares of the kinds; each is split evenly among the stages, and then among the halves."""
@@ -425,7 +422,7 @@ def main(arguments: Sequence[str], program: str) -> int:
     needed = (*agents, "benchmarks/suite.py")  # a cluster has the package alone
     try:
         with (
-            cluster.workers_of(options.work, needed) as workers,
+            workers_of(options.work, needed) as workers,
             counting("decisions", recipe.decisions) as progress,
         ):
             make_suite(recipe, out, workers=workers, progress=progress)

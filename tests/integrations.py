@@ -192,7 +192,7 @@ def check_ray() -> None:
     from ray.cluster_utils import Cluster as Nodes
 
     from carolus_env import Rules, evaluation
-    from carolus_env.system.cluster import Cluster
+    from carolus_env.system.executors import Cluster
 
     plan = evaluation.Plan(Rules(2), ("greedy", "random"), deals=2000, seed=5)
 

@@ -15,9 +15,8 @@ import carolus_env as ce
 from carolus_env import bots, commands
 from carolus_env.commands import dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
-from carolus_env.system.command import USER_ERROR
+from carolus_env.system.command import USER_ERROR, plain_console
 from carolus_env.system.files import BusyError, locked
-from carolus_env.system.terminal import plain_console
 
 ROOT = Path(__file__).parent.parent
 

@@ -21,10 +21,9 @@ import pytest
 from benchmarks.suite import main as make_suites
 from carolus_env import bots, evaluation
 from carolus_env.commands import dataset, evaluate
-from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, rollouts, tournament
-from carolus_env.system import cluster, executors
+from carolus_env.evaluation import Plan, Tournament, tournament
+from carolus_env.system import executors
 from carolus_env.system.executors import UnsendableError, WorkerError, Workers, results
 
 
@@ -307,16 +306,16 @@ class FakeRay(ModuleType):
 def fake(monkeypatch):
     result = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", result)
-    monkeypatch.setattr(cluster, "find_spec", lambda name: True)
+    monkeypatch.setattr(executors, "find_spec", lambda name: True)
     return result
 
 
 def test_a_cluster_does_tasks_by_ray_at_most_so_many_and_leaves_others_connections(
     fake, monkeypatch
 ):
-    with cluster.Cluster("head:6379") as workers:
+    with executors.Cluster("head:6379") as workers:
         assert fake.connected["address"] == "head:6379"
-        assert fake.options == {"num_cpus": 1, "max_retries": cluster.RETRIES}
+        assert fake.options == {"num_cpus": 1, "max_retries": executors.RETRIES}
         assert (workers.count, workers.most) == (3, 6)
         assert dict(results(workers, squares, numbered(*range(20))))[19] == 19 * 19
         with pytest.raises(WorkerError, match="a worker failed with KeyError"):
@@ -328,14 +327,14 @@ def test_a_cluster_does_tasks_by_ray_at_most_so_many_and_leaves_others_connectio
             list(results(workers, squares, numbered(1)))
     assert not fake.connected
     with pytest.raises(WorkerError, match="no Ray cluster at nowhere: nobody answers"):
-        cluster.Cluster("nowhere")
+        executors.Cluster("nowhere")
     fake.connected = {"by": "the user"}
-    with cluster.Cluster(limit=2) as workers:
+    with executors.Cluster(limit=2) as workers:
         assert (workers.count, workers.most) == (2, 2)
     assert fake.connected
-    monkeypatch.setattr(cluster, "__version__", "0.0.1")
+    monkeypatch.setattr(executors, "__version__", "0.0.1")
     with pytest.raises(ValueError, match=r"has carolus-env 0.0.1, not 9.9.9: install the same"):
-        cluster._do("9.9.9", b"of another version")
+        executors._do("9.9.9", b"of another version")
 
 
 def test_files_of_agents_go_along(fake, tmp_path, monkeypatch):
@@ -346,16 +345,16 @@ def test_files_of_agents_go_along(fake, tmp_path, monkeypatch):
         (tmp_path / name).write_text("1")
     specs = ("a/bot.py:Bot", "ppo:m/best,temperature=1", "planner:errors=0.1", "/abs/bot.py:Bot")
     specs += ("exe:python3 m/other.json,seconds=1",)
-    cluster.Cluster(specs=specs).shutdown()
+    executors.Cluster(specs=specs).shutdown()
     goes = "a/bot.py a/helper.py a/part/__init__.py m/best.safetensors m/other.json"
     assert fake.staged == goes.split()
     with pytest.raises(ValueError, match="name a file below the current folder"):
         monkeypatch.chdir(tmp_path / "m")
-        cluster.Cluster(specs=("../a/bot.py:Bot",))
+        executors.Cluster(specs=("../a/bot.py:Bot",))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cluster, "_LARGEST_SUM", 2)
+    monkeypatch.setattr(executors, "_LARGEST_SUM", 2)
     with pytest.raises(ValueError, match="put the agent into a folder of its own"):
-        cluster.Cluster(specs=specs)
+        executors.Cluster(specs=specs)
 
 
 COMMANDS = (
@@ -370,7 +369,7 @@ COMMANDS = (
 def test_without_ray_it_is_refused_before_anything_begins(
     main, words, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    monkeypatch.setattr(executors, "find_spec", lambda name: None)
     out = tmp_path / "out"
     with contextlib.suppress(SystemExit):
         assert main([*words.replace("OUT", str(out)).split(), "--backend", "ray"]) == 2
@@ -395,16 +394,3 @@ def test_the_pages_snippet_runs_and_evaluate_plays_the_same_there(
     assert not fake.connected, "closed"
     assert evaluate.main(["greedy", "--suite", "--backend", "ray"]) == 2
     assert "--suite does not use --backend" in capsys.readouterr().err
-
-
-def test_a_rollout_is_the_same_whoever_plays_its_games(shuffled):
-    state = new_games(Rules(2), 1, seed=5)[0]
-    options = rollouts.Options(base="greedy", value="planner", games=200)
-    alone, result = (
-        rollouts.roll_out(state, options=options, seed=3, workers=workers)
-        for workers in (None, shuffled())
-    )
-    for one, other in zip(alone.candidates, result.candidates, strict=True):
-        assert one.actions == other.actions and one.games == other.games
-        assert np.array_equal(one.mean, other.mean)
-        assert np.array_equal(one.error, other.error)

@@ -32,13 +32,9 @@ from carolus_env.evaluation.rollouts import (
 )
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
-from carolus_env.system import cluster
-from carolus_env.system.cluster import WorkerOptions
-from carolus_env.system.command import DONE, command, needs, parse
-from carolus_env.system.executors import InProcess
+from carolus_env.system.command import DONE, aligned, command, counting, needs, parse
 from carolus_env.system.failures import UserError
 from carolus_env.system.options import REQUIRED, group, option
-from carolus_env.system.terminal import aligned, counting
 
 PROGRAM: Final = "carolus analyse"
 _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
@@ -63,7 +59,6 @@ class AnalyseOptions:
     )
     most: int = option(8, "turns to compare", among=(1, MOST))
     rollout: Options = group(Options, "")
-    work: WorkerOptions = group(WorkerOptions, "")
     seed: int = option(0, "the same seed gives the same games", among=(0, 2**64 - 1), metavar="S")
     json: bool = option(False, "print JSON")
 
@@ -77,19 +72,8 @@ def main(arguments: Sequence[str], program: str) -> int:
     game = _position(options.position)
     choices = [tuple(read_moves(game[0], text)) for text in options.move]
     choices = choices or candidates(game[0], options.most)
-    specs = filter(None, (options.rollout.base, options.rollout.value))
-    with (
-        cluster.workers_of(options.work, specs) as workers,
-        counting("games", options.rollout.games * len(choices)) as progress,
-    ):
-        result = roll_out(
-            game[0],
-            choices,
-            options.rollout,
-            seed=options.seed,
-            progress=progress,
-            workers=None if isinstance(workers, InProcess) else workers,
-        )
+    with counting("games", options.rollout.games * len(choices)) as progress:
+        result = roll_out(game[0], choices, options.rollout, seed=options.seed, progress=progress)
     if options.json:
         print(json.dumps(as_data(result, game), indent=1))
     else:

@@ -40,15 +40,12 @@ from carolus_env.records.arrays import (
     to_arrays,
     write_packed,
 )
-from carolus_env.system import cluster
-from carolus_env.system.cluster import WorkerOptions, workers_option
-from carolus_env.system.command import DONE, INTERRUPTED, command, needs, parse
-from carolus_env.system.executors import Workers
+from carolus_env.system.command import DONE, INTERRUPTED, command, counting, needs, parse
+from carolus_env.system.executors import WorkerOptions, Workers, workers_of, workers_option
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import REQUIRED, group, option, values_text
-from carolus_env.system.terminal import counting
 
 PROGRAM: Final = "carolus dataset"
 PART: Final = 2000
@@ -166,7 +163,7 @@ def _make(job: Job, options: DatasetOptions, command: str) -> None:
     parts = _parts_folder(job, out)
     plans = job.plans()
     total = sum(plan.games for plan in plans)
-    working = cluster.workers_of(options.work, job.agents, usual=cores())
+    working = workers_of(options.work, job.agents, usual=cores())
     with working as workers, counting("games", total) as progress:
         done = 0
         for number, plan in enumerate(plans):

@@ -21,8 +21,7 @@ from carolus_env.evaluation import bench, regret, report, tables
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
-from carolus_env.system import cluster, failures
-from carolus_env.system.cluster import WorkerOptions
+from carolus_env.system import failures
 from carolus_env.system.command import (
     DONE,
     FAILED,
@@ -33,7 +32,7 @@ from carolus_env.system.command import (
     parse,
     refuse_unused,
 )
-from carolus_env.system.executors import InProcess, Workers
+from carolus_env.system.executors import InProcess, WorkerOptions, Workers, workers_of
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import check_writable, locked, write_json
 from carolus_env.system.options import group, option
@@ -218,7 +217,7 @@ def _evaluate(
     _check_files(options)
     made = _make_agents(options.agents)
     alone = locked(options.out) if options.out else contextlib.nullcontext()
-    with alone, cluster.workers_of(options.work, plan.agents) as workers:
+    with alone, workers_of(options.work, plan.agents) as workers:
         several = not isinstance(workers, InProcess)  # workers make their own agents
         cup = evaluation.Tournament(plan, options.agents if several else made)
         requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)

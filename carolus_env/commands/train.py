@@ -51,11 +51,12 @@ from carolus_env.system.command import (
     command,
     needs,
     parser_of,
+    plain_console,
+    print_table,
 )
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.options import as_dict, declared, make, option, replaced
-from carolus_env.system.terminal import plain_console, print_table
 
 PROGRAM: Final = "python train.py"
 CONFIG: Final = "config.json"

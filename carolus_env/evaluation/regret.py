@@ -26,9 +26,9 @@ from carolus_env.evaluation.rollouts import KINDS, after, standard_error
 from carolus_env.evaluation.suite import STAGES, Suite, SuiteError, SuitePosition, shipped
 from carolus_env.records import Record, write_records
 from carolus_env.system.arrays import F64
+from carolus_env.system.command import aligned
 from carolus_env.system.failures import message
 from carolus_env.system.files import write_json
-from carolus_env.system.terminal import aligned
 
 GAMES: Final = 50
 """Games from a choice that the suite does not list, and as many from the best candidate."""

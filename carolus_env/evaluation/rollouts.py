@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Final
 
@@ -28,11 +27,10 @@ from carolus_env import engine
 from carolus_env.bots import AgentLike
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
 from carolus_env.engine.state import RAW, States, pick, single
-from carolus_env.evaluation.sampling import Played, Sampler, Value, value_function
+from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
 from carolus_env.system.arrays import F64
-from carolus_env.system.executors import Workers
 from carolus_env.system.options import check_fields, option
 from carolus_env.system.threads import MOST_THREADS
 
@@ -170,7 +168,6 @@ def roll_out(
     *,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
-    workers: Workers | None = None,
 ) -> Rollout:
     """Roll a position out.
 
@@ -180,13 +177,10 @@ def roll_out(
         options: the options; by default those of `Options`.
         seed: the same seed gives the same games.
         progress: a function of the number of games played, all candidates together.
-        workers: processes in place of threads, which need options that can be pickled: a
-            value function by its spec.
 
     Raises:
         ValueError: when no decision is due, or for candidates that cannot be played.
         IllegalActionError: for an illegal action.
-        WorkerError: when a worker dies.
     """
     options = options or Options()
     kind_of(state)  # refuses a game in which no decision is due
@@ -196,11 +190,7 @@ def roll_out(
     if len(set(compared)) < len(compared):
         raise ValueError("a candidate is given twice")
     starts = after(state, compared)
-    players = int(state["players"])
-    sampler = options.sampler(players, seed)
-    if workers is not None:
-        job = partial(_player, options, players, seed)
-        sampler = replace(sampler, workers=workers, job=job)
+    sampler = options.sampler(int(state["players"]), seed)
     tally = _Tally(len(compared), int(state["teams"]), int(state["team"][state["player"]]))
     looks = set(looks_after(options.games))
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * len(looks)))
@@ -238,11 +228,6 @@ def looks_after(games: int) -> Iterator[int]:
     while done < games:
         done = min(done + PORTION * max(done // (_RARER * PORTION), 1), games)
         yield done
-
-
-def _player(options: Options, players: int, seed: int) -> Callable[..., Played]:
-    """Return the job of workers: to play a share of the games."""
-    return options.sampler(players, seed).part
 
 
 @dataclass

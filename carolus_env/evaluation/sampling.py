@@ -27,10 +27,7 @@ from carolus_env.networks.forward import Weights
 from carolus_env.planning.heuristic import all_weights, chances
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64
-from carolus_env.system.executors import Job, Workers, results
 from carolus_env.system.threads import runs, together
-
-Share = tuple[States, npt.NDArray[np.int64], F64 | None]
 
 
 class Played(NamedTuple):
@@ -57,8 +54,6 @@ class Sampler:
         rounds: rounds until a game is left, the present one included; None: never.
         stratified: True: first rolls of games that are played together come in proportion.
         threads: number of threads; the results do not depend on it.
-        workers: workers in place of threads; None: threads.
-        job: what returns `part` in the workers' processes; None: nothing is sent.
     """
 
     base: AgentLike
@@ -67,8 +62,6 @@ class Sampler:
     rounds: int | None = None
     stratified: bool = True
     threads: int = 1
-    workers: Workers | None = None
-    job: Job | None = None
 
     def play(
         self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
@@ -84,19 +77,12 @@ class Sampler:
         first = self._first_rolls(numbers, strata) if self.stratified else None
         stop = cancellation.current()
 
-        def share(rows: slice) -> Share:
-            games = pick(starts, np.arange(rows.start, rows.stop))
-            return games, numbers[rows], None if first is None else first[rows]
-
         def played(rows: slice) -> Played:
+            games = pick(starts, np.arange(rows.start, rows.stop))
             with stop.watched():  # in the other threads, too
-                return self.part(*share(rows))
+                return self._part(games, numbers[rows], None if first is None else first[rows])
 
-        if self.workers is None or self.job is None:
-            parts = together(played, runs(len(starts), self.threads))
-        else:
-            shares = map(share, runs(len(starts), self.workers.count))
-            parts = [part for _, part in results(self.workers, self.job, shares)]
+        parts = together(played, runs(len(starts), self.threads))
         return Played(
             np.concatenate([part.shares for part in parts]),
             sum(part.decisions for part in parts),
@@ -116,7 +102,7 @@ class Sampler:
         heights: npt.NDArray[np.float64] = spread[strata]
         return heights
 
-    def part(self, states: States, numbers: npt.NDArray[np.int64], first: F64 | None) -> Played:
+    def _part(self, states: States, numbers: npt.NDArray[np.int64], first: F64 | None) -> Played:
         """Play some of the games that `play` is given, in this thread.
 
         Args:

@@ -17,7 +17,7 @@ from carolus_env.evaluation.games import Progress
 from carolus_env.evaluation.seating import labels
 from carolus_env.evaluation.summary import Summary, anchor, check_summary
 from carolus_env.evaluation.tournament import Tournament
-from carolus_env.system.terminal import aligned
+from carolus_env.system.command import aligned
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -124,7 +124,7 @@ class Tournament:
         Args:
             workers: processes; 1: this one. Several need agents that are spec strings or can be
                 pickled, and a script that guards its main part (``if __name__ == ...``). Or
-                workers that the caller has and closes, as `system.cluster.Cluster`.
+                workers that the caller has and closes, as `system.executors.Cluster`.
             file: results file to write (`carolus_env.evaluation.journal`), block by block.
             resume: continue the tournament in ``file``.
             records: file of game records to write (docs/formats.md), of the games that this call
