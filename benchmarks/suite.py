@@ -10,6 +10,7 @@ decisions can be made in any order, by any number of processes, and come out the
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -26,8 +27,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import lockstep
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
-from carolus_env.engine.setup import Deals
-from carolus_env.engine.state import States, single
+from carolus_env.engine.state import RAW, States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.journal import changes
 from carolus_env.evaluation.regret import choose
@@ -38,7 +38,6 @@ from carolus_env.evaluation.rollouts import (
     Options,
     after,
     candidates,
-    distinct,
     kind_of,
     roll_out,
 )
@@ -50,7 +49,6 @@ from carolus_env.evaluation.suite import (
     VERSION,
     SuiteError,
     pack_game,
-    packed,
     read_suite,
     stages_of,
 )
@@ -268,7 +266,8 @@ def _choices(recipe: SuiteRecipe, state: np.void, number: int) -> list[tuple[int
         for spec in recipe.proposers:
             result += choose(_agent(spec), single(state), np.array([number]), recipe.seed).actions
     ends = after(state, result)
-    return [result[row] for row in distinct(ends)]
+    _, first = np.unique(ends.view(RAW), return_index=True)  # of each position
+    return [result[row] for row in np.sort(first)]
 
 
 def _is_decided(recipe: SuiteRecipe, state: np.void, choices: list[tuple[int, ...]]) -> bool:
@@ -368,7 +367,7 @@ def _make_alone(
             done[line["number"]] = line
             progress(len(done))
     content = b"".join([json_line(header), *(json_line(done[k]) for k in sorted(done))])
-    write_file(path, packed(content) if path.name.endswith(".gz") else content)
+    write_file(path, gzip.compress(content, mtime=0) if path.name.endswith(".gz") else content)
     part.unlink(missing_ok=True)
 
 

@@ -271,25 +271,17 @@ def _bounds(text: str) -> tuple[float, float]:
 
 def _check_files(options: EvaluateOptions) -> None:
     """Fail now, rather than after hours of play, if a file cannot be written."""
-    try:
-        if options.out:
-            options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"--out {options.out}: the folder cannot be created: {error.strerror}"
-        ) from error
-    files = {"--json": options.json, "--records": options.records}
-    if options.out:
-        files["--out"] = options.out / SUMMARY_FILE
+    files = {"--json": options.json, "--records": options.records, "--out": options.out}
     for name, path in files.items():
         if path is None:
             continue
         try:
-            check_writable(path)
+            if name == "--out":
+                path.mkdir(parents=True, exist_ok=True)
+            check_writable(path / SUMMARY_FILE if name == "--out" else path)
         except OSError as error:
-            raise UserError(
-                f"{name} {path}: cannot be written: {error.strerror or error}"
-            ) from error
+            reason = error.strerror or error
+            raise UserError(f"{name} {path}: cannot be written: {reason}") from error
     if options.records and options.records.exists():
         raise UserError(f"--records {options.records}: exists; name another file")
 
@@ -326,9 +318,9 @@ def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserEr
     return UserError(text + ("; continue with --resume" if options.out else ""), INTERRUPTED)
 
 
-def _unwritten(error: OSError, path: Path | None = None) -> UserError:
+def _unwritten(error: OSError) -> UserError:
     reason = error.strerror or error
-    return UserError(f"{error.filename or path}: could not be written: {reason}", FAILED)
+    return UserError(f"{error.filename}: could not be written: {reason}", FAILED)
 
 
 def _counted(cup: evaluation.Tournament) -> int:
@@ -346,7 +338,10 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
         return
     summary, unsaved = cup.summary(), None
     try:
-        _write(options, summary)
+        for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
+            write_json(path, summary)
+        if options.out:
+            report.write_report(options.out, summary)
     except OSError as error:
         unsaved = _unwritten(error)
     if unsaved or not options.quiet:
@@ -355,21 +350,6 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
         tables.print_tables(title, summary)
     if unsaved:
         raise unsaved
-
-
-def _write(options: EvaluateOptions, summary: dict[str, Any]) -> None:
-    for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
-        try:
-            write_json(path, summary)
-        except OSError as error:
-            error.filename = str(path)
-            raise
-    if options.out:
-        try:
-            report.write_report(options.out, summary)
-        except OSError as error:
-            error.filename = error.filename or str(options.out)
-            raise
 
 
 def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:

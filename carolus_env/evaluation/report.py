@@ -78,7 +78,6 @@ def write_report(folder: Path, summary: Summary) -> list[Path]:
     Raises:
         MissingExtraError: when the extra ``evaluation`` is missing.
         OSError: when a file cannot be written.
-        ValueError: when this is not the summary of a tournament.
     """
     check_installed()
     files = plots(standings(summary))

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import AgentLike
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
-from carolus_env.engine.state import RAW, States, pick, single
+from carolus_env.engine.state import States, pick, single
 from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
@@ -398,9 +398,3 @@ def choice_text(game: States, actions: Sequence[int]) -> str:
     """Return a choice in notation; ``game`` is the position, ``(1,)``."""
     turns = turn_texts(game, [{"action": action} for action in actions])
     return ", ".join(turn.text for turn in turns)
-
-
-def distinct(states: States) -> npt.NDArray[np.int64]:
-    """Return the rows of the first of each set of equal positions, ascending."""
-    _, first = np.unique(states.view(RAW), return_index=True)
-    return np.sort(first)

@@ -7,7 +7,6 @@ describes the format.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import zlib
@@ -232,14 +231,6 @@ def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
     if len(record["setup"]["territories"]) != TERRITORIES:
         raise DataError(f"{where}.territories must be {TERRITORIES} clans")
     return record
-
-
-# ------------------------------------------------------------------------------------ writing
-
-
-def packed(content: bytes) -> bytes:
-    """Return the content of a file as gzip; the same content gives the same bytes."""
-    return gzip.compress(content, mtime=0)
 
 
 # ------------------------------------------------------------------------------------ reading

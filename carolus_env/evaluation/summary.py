@@ -22,10 +22,9 @@ from carolus_env.evaluation.ratings import Ratings, rate
 from carolus_env.evaluation.seating import Plan, labels
 from carolus_env.evaluation.sequential import NOT_STRONGER, STRONGER, UNDECIDED, widening
 from carolus_env.system.machine import machine, versions
-from carolus_env.system.untrusted import DataError, check, expect
 
 Summary = Mapping[str, Any]
-"""A summary as `summary` makes it."""
+"""A summary as `summary` makes it, or as it was read from ``summary.json``."""
 
 TESTED: Final = (0, 1)
 """The agents of a plan's test."""
@@ -207,17 +206,3 @@ def cycle(plan: Plan, results: Results) -> str | None:
     if not links:
         return None
     return ", ".join(f"{names[i]} beats {names[j]} ({100 * beats[i, j]:.0f} %)" for i, j in links)
-
-
-def check_summary(data: Any) -> Summary:
-    """Check that this is a summary, for example one read from a file.
-
-    Raises:
-        ValueError: when its format or version is another one.
-    """
-    try:
-        result: Summary = check(data, dict, "it")
-        expect(result, format=FORMAT, version=VERSION)
-    except DataError as error:
-        raise ValueError(f"not the summary of a tournament: {error}") from None
-    return result

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from carolus_env.evaluation.games import Progress
 from carolus_env.evaluation.seating import labels
-from carolus_env.evaluation.summary import Summary, anchor, check_summary
+from carolus_env.evaluation.summary import Summary, anchor
 from carolus_env.evaluation.tournament import Tournament
 from carolus_env.system.command import aligned
 
@@ -79,12 +79,8 @@ class StandingsRow:
 
 
 def standings(summary: Summary) -> list[StandingsRow]:
-    """Return the agents by rating, the strongest first.
-
-    Raises:
-        ValueError: when this is not the summary of a tournament.
-    """
-    agents = check_summary(summary)["agents"]
+    """Return the agents by rating, the strongest first."""
+    agents = summary["agents"]
     names = labels([printable(agent["spec"]) for agent in agents])
     order = sorted(range(len(agents)), key=lambda k: -agents[k]["rating"]["elo"])
     rates: dict[tuple[int, int], float] = {}
@@ -111,11 +107,7 @@ def _rating(values: Mapping[str, float]) -> Rating:
 
 
 def cross_table(summary: Summary) -> Table:
-    """Return the ranking, with each agent's win rate against the agent of each rank, in percent.
-
-    Raises:
-        ValueError: when this is not the summary of a tournament.
-    """
+    """Return the ranking, with each agent's win rate against the agent of each rank, in percent."""
     lines = standings(summary)
     columns = [Column("#"), Column("agent", "left"), Column("Elo [95 %]"), Column("won %")]
     columns += [Column(str(rank), "center") for rank, _ in enumerate(lines, 1)]
@@ -138,11 +130,7 @@ def cross_table(summary: Summary) -> Table:
 
 
 def pairings_table(summary: Summary) -> Table:
-    """Return every pairing, from its stronger agent's side.
-
-    Raises:
-        ValueError: when this is not the summary of a tournament.
-    """
+    """Return every pairing, from its stronger agent's side."""
     lines = standings(summary)
     names = dict(zip((line.agent for line in lines), _names(lines), strict=True))
     rank = {line.agent: index for index, line in enumerate(lines)}
@@ -173,11 +161,7 @@ def pairings_table(summary: Summary) -> Table:
 
 
 def play_table(summary: Summary) -> Table:
-    """Return what each agent played, and how fast.
-
-    Raises:
-        ValueError: when this is not the summary of a tournament.
-    """
+    """Return what each agent played, and how fast."""
     lines = standings(summary)
     agents = [summary["agents"][line.agent] for line in lines]
     rows = [

@@ -162,8 +162,8 @@ class Tournament:
         sources = [self._fingerprint(spec) for spec in self._agents]
         if not resume:
             journal = Journal.begin(file, self.plan, sources)
-            for start, part in self._played():
-                journal.append_games(self.plan, start, part, 0.0)
+            if self.games:
+                journal.append_games(self.plan, 0, self.results, 0.0)
             return journal
         journal, saved = Journal.resume(file, self.plan, sources)
         if saved.cut:
@@ -177,13 +177,6 @@ class Tournament:
         except Exception as error:  # a user's file or model can fail in any way
             name = spec if isinstance(spec, str) else getattr(spec, "name", "agent")
             raise agent_error(error, name, f": {error}") from error
-
-    def _played(self) -> Iterator[tuple[int, Results]]:
-        start = 0
-        for part in self._parts:
-            if len(part):
-                yield start, part
-            start += len(part)
 
     def _play_on(
         self,

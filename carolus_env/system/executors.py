@@ -365,9 +365,14 @@ def _made(job: bytes) -> Callable[..., Any]:
     return function
 
 
+def _is_of_package(error: Exception) -> bool:
+    """Return whether an error can be raised for the user as it is, a ValueError among them."""
+    return type(error) is ValueError or type(error).__module__.startswith("carolus_env.")
+
+
 def _sendable(error: Exception) -> Exception:
     """Return an error of the package, or a ValueError, as it is; of another one, its text."""
-    if type(error) is ValueError or type(error).__module__.startswith("carolus_env."):
+    if _is_of_package(error):
         with contextlib.suppress(Exception):  # else its text is sent
             copy: Exception = pickle.loads(pickle.dumps(error))
             return copy
@@ -503,9 +508,7 @@ class Cluster(Workers):
     def explained(self, error: BaseException) -> BaseException:
         """Return the error that a task raised, or one of Ray in a line."""
         cause = getattr(error, "cause", None)
-        if isinstance(cause, ValueError | WorkerError):
-            return cause
-        if isinstance(cause, Exception) and type(cause).__module__.startswith("carolus_env."):
+        if isinstance(cause, Exception) and _is_of_package(cause):
             return cause
         lines = [line for line in str(error).splitlines() if line.strip()]
         if isinstance(error, self._ray.exceptions.RayTaskError):
