@@ -25,6 +25,7 @@ from carolus_env import bots, evaluation
 from carolus_env.bots import lockstep, models
 from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.rules import Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import tables
 from carolus_env.evaluation.seating import deals_for, pairing
 

@@ -27,6 +27,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import lockstep
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import RAW, States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.journal import changes

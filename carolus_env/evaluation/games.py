@@ -25,8 +25,8 @@ from carolus_env import engine
 from carolus_env.bots import Agent, Checked, lockstep
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine.chance import roll_dealt
-from carolus_env.engine.setup import Deals
 from carolus_env.engine.rules import OVER, PHASE_NAMES, REASON_NAMES, Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import Ints, States, copy
 from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.seating import MOST_GAMES, Fixtures

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent, Checked, lockstep
-from carolus_env.engine.setup import Deals
 from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE, Rules
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, copy, equal, pick
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.rollouts import KINDS, after, standard_error

@@ -22,6 +22,7 @@ from carolus_env.bots.models import find
 from carolus_env.bots.value import values_ahead
 from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
 from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
+from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, as_states, common_players, pick
 from carolus_env.networks.forward import Weights
 from carolus_env.planning.heuristic import all_weights, chances
