@@ -123,7 +123,7 @@ def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path) -> No
 def test_without_rich_the_table_is_plain_and_says_the_same(run, monkeypatch):
     with monkeypatch.context() as terminal:
         terminal.setattr(tournament, "SIDE_BY_SIDE", 6)
-        terminal.setattr(evaluate.console, "_REDRAWN", 0.0)
+        terminal.setattr(evaluate.tables, "_REDRAWN", 0.0)
         terminal.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
         terminal.setenv("TERM", "xterm")
         code, _, err = run("greedy", "random", "--games", 20)
