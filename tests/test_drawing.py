@@ -13,9 +13,10 @@ from strategies import history, rules, sample, seeds
 import carolus_env as ce
 from carolus_env import engine
 from carolus_env.drawing import pieces
-from carolus_env.drawing.board import board_svg, board_words
+from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.pieces import _DARK, _LIGHT, CLAN_STYLES, GOLD, TEAM_STYLES, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
+from carolus_env.notation.descriptions import board_words
 from carolus_env.records import position
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -408,7 +408,7 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab, size):
         marked = [int(line.get_attribute("data-event")) for line in current.all()]
         assert marked == ([at - 1] if at else [])
         if at == last:
-            assert "won (" in tab.locator(".board svg").get_attribute("aria-label")
+            assert " won" in tab.locator(".board svg").get_attribute("aria-label")
 
 
 def test_opinions_stand_beside_the_board(open_tab):

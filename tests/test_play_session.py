@@ -12,8 +12,7 @@ from strategies import Watcher
 from carolus_env import bots, engine
 from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rules, action_parts
 from carolus_env.engine.state import single
-from carolus_env.notation import region_text
-from carolus_env.play import descriptions
+from carolus_env.notation import descriptions, region_text
 from carolus_env.play.session import Replay, Session, TurnError, hint, up_to
 from carolus_env.records import make_record, record_line
 from carolus_env.replay import replay

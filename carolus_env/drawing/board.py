@@ -31,8 +31,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from carolus_env.drawing import alt_text, pieces
-from carolus_env.drawing.alt_text import description, title
+from carolus_env.drawing import pieces
 from carolus_env.drawing.pieces import (
     CASTLE_RADIUS,
     CENTRE,
@@ -67,6 +66,16 @@ from carolus_env.engine.rules import (
     crown_action,
     disc_action,
     move_action,
+)
+from carolus_env.notation import region_text
+from carolus_env.notation.descriptions import (
+    board_words,
+    decision_words,
+    due,
+    ending,
+    outcome,
+    paladin_words,
+    region_words,
 )
 from carolus_env.notation.vocabulary import counted
 
@@ -127,8 +136,8 @@ def board_svg(
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" '
         f'role="img"{size} viewBox="{box}">',
-        f"<title>{escape(f'Carolus Magnus, {title(scene)}')}</title>"
-        f"<desc>{escape('. '.join(description(scene)))}.</desc>",
+        f"<title>{escape(f'Carolus Magnus, {_title(scene)}')}</title>"
+        f"<desc>{escape('. '.join(board_words(state, scene.names)))}.</desc>",
         f"<style>{style_sheet(theme)}</style>",
         f'<rect class="f-back" x="{-_MARGIN:g}" y="{-_MARGIN:g}" width="{across:g}" '
         f'height="{down:g}" rx="{_CORNER:g}"/>',
@@ -137,6 +146,13 @@ def board_svg(
     for seat, place in enumerate(places.panels):
         parts += _group(f' class="seat" data-seat="{seat}"', *place, _panel(scene, seat))
     return "".join(parts) + "</svg>"
+
+
+def _title(scene: Scene) -> str:
+    """Return the round and what is due, or who won."""
+    if scene.player is None:
+        return outcome(scene.state, scene.names)
+    return f"round {scene.data['round']}, {scene.names[scene.player]} {due(scene.state)}"
 
 
 def _group(mark: str, x: float, y: float, scale: float, elements: Iterable[str]) -> Iterator[str]:
@@ -151,15 +167,6 @@ def _group(mark: str, x: float, y: float, scale: float, elements: Iterable[str])
     yield f"<g{mark}{transform}>"
     yield from elements
     yield "</g>"
-
-
-def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]:
-    """Describe one game for screen readers: a sentence for each region, then for each seat.
-
-    Raises:
-        ValueError: for a wrong number of names.
-    """
-    return description(Scene(state, names))
 
 
 class _Layout(NamedTuple):
@@ -250,8 +257,8 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
     is_open = bool(steps) or (scene.phase == "place" and bool(scene.legal))
     yield (
         f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
-        f'data-territories="{alt_text.span(region)}"{actions}>'
-        f"<title>{escape(alt_text.region_words(scene, k))}</title>"
+        f'data-territories="{region_text(scene.state, k)}"{actions}>'
+        f"<title>{escape(region_words(scene.state, k, scene.teams))}</title>"
     )
     yield from _ground(scene, k, is_open)
     came = [sum(mark.clan == clan for mark in _marks_on(scene, region)) for clan in range(CLANS)]
@@ -400,7 +407,12 @@ def _middle(scene: Scene) -> Iterator[str]:
     yield '<g class="words">'
     yield from _headline(scene)
     if scene.last:
-        for line, content in enumerate(alt_text.decision_words(scene, scene.last)):
+        name, *teams = (
+            pieces.fitting(name, 150, 19)[0]
+            for name in (scene.names[scene.last.seat], *scene.teams)
+        )
+        lines = decision_words(scene.last.before, scene.last.action, name, teams)
+        for line, content in enumerate(lines):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield '</g><g class="supply">'
     yield _line(462, "supply", 20, "f-soft")
@@ -424,13 +436,14 @@ def _line(y: float, content: str, size: float, kind: str) -> str:
 def _headline(scene: Scene) -> Iterator[str]:
     """Yield who won and why, or the player to move and what is due."""
     if scene.phase == "over":
-        yield _line(346, *pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20), "f-ink bold")
-        yield _line(380, alt_text.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
+        who, how, why = ending(scene.state, scene.teams)
+        yield _line(346, *pieces.fitting(who, 410, 32, 26, 20), "f-ink bold")
+        yield _line(380, why or how, 20, "f-ink")
         return
     assert scene.player is not None
     name = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
     yield _line(346, *name, "f-ink bold")
-    yield _line(382, alt_text.due(scene), 23, "f-ink")
+    yield _line(382, due(scene.state), 23, "f-ink")
 
 
 def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
@@ -555,7 +568,7 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
     edge = 'class="s-open f-back" stroke-width="4"' if is_open else 'class="f-back"'
     yield (
         f'<g class="court{" open" if is_open else ""}" data-seat="{seat}">'
-        f"<title>court of {escape(scene.names[seat])}: {alt_text.paladin_words(court)}</title>"
+        f"<title>court of {escape(scene.names[seat])}: {paladin_words(court)}</title>"
     )
     yield pieces.box(12, 116, _PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
     for clan in range(CLANS):

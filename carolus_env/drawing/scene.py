@@ -27,7 +27,7 @@ class Scene:
     """A game to be drawn or described; arguments as for `board.board_svg`.
 
     Attributes:
-        rules: the game's rules.
+        state, rules: the game and its rules.
         data: the state as `position.to_dict` gives it.
         phase, player: those in ``data``.
         names, teams: names of the seats and of the teams.
@@ -49,6 +49,7 @@ class Scene:
         last: tuple[np.void, int] | None = None,
         turn: Sequence[tuple[np.void, int]] | None = None,
     ) -> None:
+        self.state = state
         self.rules: Rules = engine.rules_of(state)
         self.data = position.to_dict(state)
         self.phase: str = self.data["phase"]
@@ -70,11 +71,6 @@ class Scene:
         if self.marks:
             before, now = owners(self.marks[0].before), owners(state)
             self.new_castles = [t for t in range(TERRITORIES) if before[t] != now[t] != NOBODY]
-
-    @property
-    def winners(self) -> str:
-        """Names of the teams that have won; ``nobody`` where there are none."""
-        return " and ".join(self.teams[team] for team in self.data["result"]["winners"]) or "nobody"
 
     def steps_to(self, region: int) -> list[int]:
         """Return the legal steps that lead the Emperor to ``region``; none if unreachable."""

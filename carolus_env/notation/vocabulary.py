@@ -9,7 +9,6 @@ import numpy as np
 
 from carolus_env.engine.rules import (
     MOVE,
-    NOBODY,
     OVER,
     PHASE_NAMES,
     PLACE,
@@ -50,27 +49,6 @@ def counted(number: int, what: str) -> str:
     if number == 1:
         return f"1 {what}"
     return f"{number} dice" if what == "die" else f"{number} {what}s"
-
-
-def does(team: str, verb: str) -> str:
-    """Return a team and its verb: ``Ann builds``, and of partners ``Ann and Bob build``."""
-    return f"{team} {verb}" if " and " in team else f"{team} {verb}s"
-
-
-def castle_words(before: int, after: int, castles: int, teams: Sequence[str]) -> str:
-    """Return the effect of an Emperor's stop: ``Ann builds a castle``, ``Ann takes 2 castles ...``.
-
-    Args:
-        before, after: the team with castles on the region, -1: none.
-        castles: number of castles before.
-        teams: the teams' names.
-    """
-    if after == before:
-        return "no castle changes"
-    if before == NOBODY:
-        return f"{does(teams[after], 'build')} a castle"
-    taken = "a castle" if castles == 1 else f"{castles} castles"
-    return f"{does(teams[after], 'take')} {taken} from {teams[before]}"
 
 
 def team_names(rules: Rules, names: Sequence[str]) -> list[str]:

@@ -28,8 +28,8 @@ from carolus_env.engine.rules import OVER, Rules, action_parts
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
+from carolus_env.notation.descriptions import EmperorStep, LogLine, emperor_steps, log_line, outcome
 from carolus_env.notation.vocabulary import team_names
-from carolus_env.play.descriptions import EmperorStep, LogLine, emperor_steps, log_line, outcome
 from carolus_env.records import (
     LONGEST_NAME,
     Record,

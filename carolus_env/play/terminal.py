@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TextIO
 
 from carolus_env.bots import Agent
 from carolus_env.drawing.text import board_text
-from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.engine.state import single
 from carolus_env.notation import (
     NotationError,
@@ -32,8 +32,8 @@ from carolus_env.notation import (
     read_moves,
     turn_texts,
 )
+from carolus_env.notation.descriptions import emperor_steps, paladin_words
 from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
-from carolus_env.play.descriptions import emperor_steps
 from carolus_env.play.library import agents_of
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
@@ -222,8 +222,7 @@ class Terminal:
             self._say(legal_text(state), first="  ")
         if state["phase"] == PLACE:
             held = state["reserves"][state["player"]]
-            reserve = [f"{number} {CLAN_NAMES[clan]}" for clan, number in enumerate(held) if number]
-            self._say(f"reserve: {', '.join(reserve)}", first="  ")
+            self._say(f"reserve: {paladin_words(held)}", first="  ")
             self._say("If the Emperor moved now:")
         if state["phase"] in (PLACE, MOVE):
             moving = state.copy()

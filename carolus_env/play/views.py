@@ -8,20 +8,21 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.drawing.board import board_svg, board_words
+from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.pieces import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, Rules, action_parts
 from carolus_env.notation import to_line
-from carolus_env.notation.vocabulary import team_names
-from carolus_env.play.descriptions import (
+from carolus_env.notation.descriptions import (
     Region,
     action_label,
     action_words,
+    board_words,
     outcome,
     per_team,
     placements,
     regions_of,
 )
+from carolus_env.notation.vocabulary import team_names
 from carolus_env.play.library import GameFile, agents_of
 from carolus_env.play.session import Hint, Replay, Session
 

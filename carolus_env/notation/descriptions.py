@@ -1,24 +1,89 @@
-"""Actions, their results, regions and the end of a game in words, for the page and the terminal."""
+"""Positions, actions, their results and endings in words: for pictures, the page, the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
+    BY_FORFEIT,
     CLAN_NAMES,
+    CROWN_CHOICE,
+    DISC,
     MOVE,
     NOBODY,
     OVER,
     PLACE,
+    ROLL,
     action_parts,
 )
-from carolus_env.engine.state import single, winning_teams
-from carolus_env.notation import event_text, region_text
-from carolus_env.notation.vocabulary import castle_words, counted, does, team_names
+from carolus_env.engine.state import States, single, winning_teams
+from carolus_env.notation.moves import event_text, region_text
+from carolus_env.notation.vocabulary import counted, team_names
+
+# ------------------------------------------------------------------------------------ positions
+
+
+def due(state: np.void) -> str:
+    """Return what is due as it follows the name of the player to move: ``plays 3 paladins``."""
+    return {
+        DISC: "plays a disc",
+        CROWN_CHOICE: "decides a crown",
+        PLACE: f"plays {counted(int(state['placements_left']), 'paladin')}",
+        MOVE: "moves the Emperor",
+        ROLL: f"rolls {counted(int(state['dice_due']), 'die')}",
+    }[int(state["phase"])]
+
+
+def paladin_words(counts: Iterable[int]) -> str:
+    """Return ``2 red, 1 blue``; ``none`` where there are none."""
+    return ", ".join(f"{n} {CLAN_NAMES[clan]}" for clan, n in enumerate(counts) if n) or "none"
+
+
+def board_words(state: np.void, names: Sequence[str]) -> list[str]:
+    """Describe one game for screen readers: a sentence for each region, then for each seat.
+
+    Args:
+        state: the game.
+        names: the seats' names.
+    """
+    teams = team_names(engine.rules_of(state), names)
+    regions = [region_words(state, region, teams) for region in range(int(state["regions"]))]
+    return regions + [_seat_words(state, seat, name) for seat, name in enumerate(names)]
+
+
+def region_words(state: np.void, region: int, teams: Sequence[str]) -> str:
+    """Return a region's territories, paladins, castles, and the Emperor, in words.
+
+    Args:
+        state: the game.
+        region: the region, counted clockwise from the Emperor's.
+        teams: the teams' names.
+    """
+    at = (int(state["emperor"]) + region) % int(state["regions"])
+    territories = region_text(state, region)
+    word = "territories" if "-" in territories else "territory"
+    words = f"{word} {territories}: {paladin_words(state['region_paladins'][:, at])}"
+    owner = int(state["region_owner"][at])
+    if owner != NOBODY:
+        words += f", {counted(int(state['region_castles'][at]), 'castle')} of {teams[owner]}"
+    return words + (", the Emperor" if region == 0 else "")
+
+
+def _seat_words(state: np.void, seat: int, name: str) -> str:
+    rules = engine.rules_of(state)
+    clans = [CLAN_NAMES[clan] for clan in np.flatnonzero(state["control"] == seat)]
+    castles = counted(int(state["castles"][rules.team(seat)]), "castle")
+    return (
+        f"{name}, {castles} of {rules.castles_to_win}: controls {', '.join(clans) or 'no clan'}; "
+        f"court {paladin_words(state['courts'][seat])}; "
+        f"reserve {paladin_words(state['reserves'][seat])}"
+    )
+
 
 # ------------------------------------------------------------------------------------ actions
 
@@ -72,14 +137,23 @@ class EmperorStep(NamedTuple):
         region: the region where he stops, counted clockwise from where he stands.
         owner: the team with castles there afterwards; `NOBODY`: none.
         changes: True: another team than before.
-        text: the result in words.
+        effect: the result in a few words: ``Ann builds a castle``.
+        text: the effect, its reason, and what else follows.
     """
 
     action: int
     region: int
     owner: int
     changes: bool
+    effect: str
     text: str
+
+
+def _after(state: np.void, actions: Sequence[int] | npt.NDArray[np.int64]) -> States:
+    """Return the game after each of several actions, before dice are rolled."""
+    after = np.repeat(single(state), len(actions))
+    engine.step(after, np.array(actions), roll=False)
+    return after
 
 
 def emperor_steps(state: np.void, teams: Sequence[str]) -> list[EmperorStep]:
@@ -92,8 +166,7 @@ def emperor_steps(state: np.void, teams: Sequence[str]) -> list[EmperorStep]:
     if state["phase"] != MOVE:
         return []
     actions = engine.legal_actions(state)
-    after = np.repeat(single(state), len(actions))
-    engine.step(after, actions, roll=False)
+    after = _after(state, actions)
     return [
         emperor_step(state, then, action, teams)
         for action, then in zip(actions.tolist(), after, strict=True)
@@ -110,26 +183,31 @@ def emperor_step(before: np.void, after: np.void, action: int, teams: Sequence[s
     strengths = engine.strengths(before)[0][region].tolist()
     changes = owner != owner_before
     most = max(strengths)
+    effect, reason = "nothing changes", f"{strengths[owner]} against {_others(strengths, owner)}"
     if most == 0:
-        parts = ["nothing changes, nobody controls a clan there"]
+        reason = "nobody controls a clan there"
     elif strengths.count(most) > 1:
-        parts = [f"nothing changes, tied at {most}"]
+        reason = f"tied at {most}"
     elif not changes:
-        parts = [f"{does(teams[owner], 'keep')} the region, {_against(strengths, owner)}"]
+        effect = f"{_does(teams[owner], 'keep')} the region"
     else:
-        taken = castle_words(owner_before, owner, int(before["region_castles"][target]), teams)
-        parts = [f"{taken}, {_against(strengths, owner)}"]
-        parts.append(f"now {counted(int(after['castles'][owner]), 'castle')}")
+        effect = f"{_does(teams[owner], 'build')} a castle"
+        if owner_before != NOBODY:
+            castles = int(before["region_castles"][target])
+            taken = "a castle" if castles == 1 else f"{castles} castles"
+            effect = f"{_does(teams[owner], 'take')} {taken} from {teams[owner_before]}"
+        reason += f"; now {counted(int(after['castles'][owner]), 'castle')}"
+    parts = [f"{effect}, {reason}"]
     if after["regions"] < count:
         parts.append(f"the regions merge into {region_text(after, 0)}")
     if after["phase"] == OVER:
-        parts.append(f"the game ends, {winners_text(winning_teams(after), teams)}")
-    return EmperorStep(action, region, owner, changes, "; ".join(parts))
+        parts.append(f"the game ends, {ending(after, teams).who}")
+    return EmperorStep(action, region, owner, changes, effect, "; ".join(parts))
 
 
-def _against(numbers: Sequence[int], first: int) -> str:
-    """Compare one team's number with those of the others: ``3 against 1 and 2``."""
-    return f"{numbers[first]} against {_others(numbers, first)}"
+def _does(team: str, verb: str) -> str:
+    """Return a team and its verb: ``Ann builds``, and of partners ``Ann and Bob build``."""
+    return f"{team} {verb}" if " and " in team else f"{team} {verb}s"
 
 
 def _others(numbers: Sequence[int], first: int) -> str:
@@ -192,8 +270,7 @@ def placements(
     if state["phase"] != PLACE:
         return {}
     actions = engine.legal_actions(state)
-    after = np.repeat(single(state), len(actions))
-    engine.step(after, actions, roll=False)
+    after = _after(state, actions)
     result: dict[int, Region | str] = {}
     for action, then in zip(actions.tolist(), after, strict=True):
         _, _, clan, destination = action_parts(action)
@@ -216,6 +293,31 @@ def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[st
 
 
 # ------------------------------------------------------------------------------------ the log
+
+
+def decision_words(state: np.void, action: int, name: str, teams: Sequence[str]) -> list[str]:
+    """Describe a decision for a picture: in one short line, and its effects, if any, in another.
+
+    Args:
+        state: the game before it.
+        action: its action number, which is legal.
+        name: the player's name.
+        teams: the teams' names.
+    """
+    kind, _, clan, _ = action_parts(action)
+    label = action_label(state, action)
+    if kind == "disc":
+        return [f"{name} plays {label}"]
+    if kind == "crown":
+        return [f"{name} takes {label} for a crown"]
+    after = _after(state, [action])[0]
+    if kind == "place":
+        said = f"{name} places {CLAN_NAMES[clan]} {'at' if label == 'court' else 'in'} {label}"
+        gains = after["control"][clan] != state["control"][clan]
+        return [said, f"and gains control of {CLAN_NAMES[clan]}"][: 1 + gains]
+    where = label.rpartition(" ")[2]
+    step = emperor_step(state, after, action, teams)
+    return [f"{name} moves the Emperor to {where}", step.effect]
 
 
 class LogLine(NamedTuple):
@@ -265,10 +367,29 @@ def log_line(
 # ------------------------------------------------------------------------------------ the end
 
 
-def winners_text(winners: Sequence[int], teams: Sequence[str]) -> str:
-    """Return ``Ann won``, ``Ann and Bob share the win``, or ``nobody won``."""
+class Ending(NamedTuple):
+    """An ending: who won, how, and the reason; the last two can be empty."""
+
+    who: str
+    how: str
+    why: str
+
+
+def ending(state: np.void, teams: Sequence[str]) -> Ending:
+    """Return the ending of a game that is over, given the teams' names."""
+    winners, rules = winning_teams(state), engine.rules_of(state)
     names = [teams[team] for team in winners] or ["nobody"]
-    return f"{' and '.join(names)} {'share the win' if len(names) > 1 else 'won'}"
+    who = f"{' and '.join(names)} {'share the win' if len(names) > 1 else 'won'}"
+    if state["reason"] == BY_FORFEIT:
+        return Ending(who, "", "an illegal action was played")
+    if not winners:
+        return Ending(who, "", f"the limit of {counted(int(state['round']), 'round')} is reached")
+    castles = state["castles"][: len(teams)].tolist()
+    most = castles[winners[0]]
+    if most >= rules.castles_to_win:
+        return Ending(who, f"with {most} castles", "")
+    score = "each" if len(winners) > 1 else f"to {_others(castles, winners[0])}"
+    return Ending(who, f"with {most} castles {score}", "fewer than 4 regions are left")
 
 
 def outcome(state: np.void, names: Sequence[str]) -> str:
@@ -278,14 +399,6 @@ def outcome(state: np.void, names: Sequence[str]) -> str:
         state: the game.
         names: the seats' names.
     """
-    rules, winners = engine.rules_of(state), winning_teams(state)
-    teams = team_names(rules, names)
-    who = winners_text(winners, teams)
-    if not winners:
-        return f"The game reached its limit of {counted(int(state['round']), 'round')}; {who}."
-    castles = state["castles"][: len(teams)].tolist()
-    most = castles[winners[0]]
-    if most >= rules.castles_to_win:
-        return f"{who} with {most} castles."
-    score = "each" if len(winners) > 1 else f"to {_others(castles, winners[0])}"
-    return f"{who} with {most} castles {score}; fewer than 4 regions are left."
+    who, how, why = ending(state, team_names(engine.rules_of(state), names))
+    said = f"{who} {how}" if how else who
+    return f"{said}; {why}." if why else f"{said}."
