@@ -90,7 +90,7 @@ FAULTS = [
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/gym.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
-    ("a heading of any round is read", "notation/games.py", 'if (heading and int(heading[1]) == state["round"]) or line', "if heading or line", "nojit:notation"),
+    ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
     ("a long test forgets its first deals", E + "sequential.py", "            before = counts[-1]\n", "", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "while not (self.games in checkpoints and self._stops()):", "while not (len(self._parts) > 1 and self.games in checkpoints and self._stops()):", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first),", "seed=self.seed,", "arrays"),

@@ -1,16 +1,18 @@
 """Moves, games and positions in text that reads like the game; docs/notation.md has the grammar."""
 
-from carolus_env.notation.games import TurnText, game_text, read_game, turn_text, turn_texts
 from carolus_env.notation.moves import (
     NotationError,
+    TurnText,
     event_text,
+    game_text,
     legal_text,
     move_text,
     read_move,
     read_moves,
-    read_roll,
     region_text,
     roll_text,
+    turn_text,
+    turn_texts,
 )
 from carolus_env.notation.positions import from_text, to_line
 
@@ -22,10 +24,8 @@ __all__ = [
     "game_text",
     "legal_text",
     "move_text",
-    "read_game",
     "read_move",
     "read_moves",
-    "read_roll",
     "region_text",
     "roll_text",
     "to_line",

@@ -1,4 +1,4 @@
-"""Moves and rolls in text.
+"""Moves, rolls, turns and games in text; moves are read, too.
 
     >>> move_text(state, 11)
     'E+2 A takes 4-6 forming 3-6'
@@ -12,9 +12,10 @@ typed, the outcome may be left out, but a wrong one is refused.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,8 +40,10 @@ from carolus_env.engine.rules import (
     move_action,
     region_action,
 )
-from carolus_env.engine.state import States, single
+from carolus_env.engine.state import States, as_states, single
+from carolus_env.notation.positions import to_line
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation, span_text
+from carolus_env.records import Played, play_events
 from carolus_env.system.untrusted import shown
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
@@ -164,6 +167,104 @@ def outcome_text(before: np.void, action: int, after: np.void) -> str:
     return outcome + ("#" if after["phase"] == OVER else "")
 
 
+# ------------------------------------------------------------------------------------ games
+
+
+class TurnText(NamedTuple):
+    """Events of a game by one player, in text.
+
+    Attributes:
+        event: index of the (first) event.
+        round: 0 in the set-up.
+        seat: the player's seat.
+        text: its `move_text` or `roll_text`; several are separated by commas.
+    """
+
+    event: int
+    round: int
+    seat: int
+    text: str
+
+
+def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[TurnText]:
+    """Yield a text for each player's turn; equal moves become ``2 blue>7-9``.
+
+    A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
+
+    Args:
+        start: ``(1,)`` the game before its first event: of a record ``records.start_of(it)``, or
+            any position. It does not change.
+        events: events of a record: ``{"roll": faces}`` or ``{"action": number}``.
+
+    Raises:
+        ValueError, TypeError: for an event that cannot be played; see `records.play_events`.
+    """
+    for turn in _turns(start, events):
+        yield _as_text(turn)
+
+
+def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
+    """Return a whole game: start, a line for each player's turn, and what is due or the ending.
+
+    Raises:
+        ValueError, TypeError: see `turn_texts`.
+    """
+    end = as_states(start, "start")
+    lines, current = [to_line(end[0])], None
+    for turn in _turns(start, events):
+        text = _as_text(turn)
+        if text.round != current:
+            current = text.round
+            lines.append(f"round {current}")
+        end = turn[-1].after
+        team = TEAM_LETTERS[int(end["team"][0, text.seat])]
+        lines.append(f"  {text.seat} {team}  {text.text}")
+    return "\n".join([*lines, situation(end[0])]) + "\n"
+
+
+def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[Played]]:
+    for _, turn in itertools.groupby(play_events(start, events), _turn_of):
+        yield list(turn)
+
+
+def turn_text(state: np.void, actions: Iterable[int]) -> str:
+    """Return the text of a player's actions in a row: ``2 red>court!, E+2 A takes 4-6``.
+
+    Raises:
+        ValueError: when they cannot be played one after the other.
+    """
+    return _turn_text(list(play_events(single(state), [{"action": a} for a in actions])))
+
+
+def _turn_text(turn: list[Played]) -> str:
+    return ", ".join(_run(list(run)) for _, run in itertools.groupby(turn, _run_of))
+
+
+def _run(alike: list[Played]) -> str:
+    """Return the text of one event, or of several equal ones in a row."""
+    first, last = alike[0], alike[-1].after[0]
+    if len(alike) == 1:
+        return event_text(first.before[0], first.event, last)
+    return run_text(first.before[0], first.event["action"], last, len(alike))
+
+
+def _as_text(turn: list[Played]) -> TurnText:
+    before = turn[0].before[0]
+    return TurnText(turn[0].number, int(before["round"]), int(before["player"]), _turn_text(turn))
+
+
+def _turn_of(played: Played) -> tuple[int, ...]:
+    """Return the same for the events of a turn; a disc is a turn by itself."""
+    before = played.before[0]
+    return int(before["round"]), int(before["player"]), int(before["phase"] == DISC)
+
+
+def _run_of(played: Played) -> tuple[int, int]:
+    """Return a key shared by the events that are written as one: equal paladins or crowns."""
+    repeatable = played.before["phase"][0] in (PLACE, CROWN_CHOICE)
+    return (played.event["action"], -1) if repeatable else (-1, played.number)
+
+
 # ------------------------------------------------------------------------------------ reading
 
 _TOKEN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
@@ -240,25 +341,6 @@ def read_moves(state: np.void, text: str) -> list[int]:
             engine.step(game, np.array([action]), roll=False)
             actions.append(action)
     return actions
-
-
-def read_roll(text: str, dice: int | None = None) -> list[int]:
-    """Parse the faces of ``rolls red blue crown``; names may be abbreviated: ``rolls r b c``.
-
-    Raises:
-        NotationError: when it is not a roll, or not of that many ``dice``.
-    """
-    word, *names = _plain(text).split(" ")
-    if word != "rolls" or not names:
-        raise _refused(text, "expected a roll such as 'rolls red blue crown'")
-    faces = []
-    for name in names:
-        if (face := _named(FACE_NAMES, name)) is None:
-            raise _refused(text, f"a die shows {', '.join(FACE_NAMES)}, got {shown(name)}")
-        faces.append(face)
-    if dice is not None and len(faces) != dice:
-        raise _refused(text, f"expected {dice} dice, got {len(faces)}")
-    return faces
 
 
 def _plain(text: str) -> str:
