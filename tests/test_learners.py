@@ -463,14 +463,14 @@ def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(r
 
     from carolus_env.envs.sb3 import CarolusTurnsVecEnv
     from carolus_env.envs.turns import Turns
-    from carolus_env.integrations.sb3_agent import MlpModel, likeliest
+    from carolus_env.integrations.agents import MlpModel
 
     theirs = MaskablePPO.load(folder / "resume" / "model_512_steps")
     env = CarolusTurnsVecEnv(Rules(), 64, "random", seed=3, turns=Turns(8))
     obs = env.reset()
     for _ in range(10):
         masks = env.action_masks()
-        ours = likeliest(MlpModel.load(final), obs, masks == 1)
+        ours = MlpModel.load(final).choose(obs, masks == 1)
         assert (ours == theirs.predict(obs, action_masks=masks, deterministic=True)[0]).all()
         obs, *_ = env.step(ours)
 

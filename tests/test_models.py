@@ -14,7 +14,7 @@ import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
 from carolus_env.envs.gym import CarolusVectorEnv
-from carolus_env.integrations import sb3_agent
+from carolus_env.integrations import agents
 from carolus_env.networks import files
 from carolus_env.system import tensors
 
@@ -226,12 +226,12 @@ def test_a_model_of_the_package_is_for_its_number_of_players_and_named_if_missin
 
 
 def sb3_model(candidates=6, players=2, seed=1):
-    size = sb3_agent.Size(players, candidates, width=8, layers=2)
+    size = agents.MlpSize(players, candidates, width=8, layers=2)
     random = np.random.default_rng(seed)
     weights = {
         name: random.normal(size=shape).astype(np.float32) for name, shape in size.shapes().items()
     }
-    return sb3_agent.MlpModel(size, weights, {"seed": seed})
+    return agents.MlpModel(size, weights, {"seed": seed})
 
 
 @pytest.mark.parametrize("candidates", [0, 6])

@@ -307,7 +307,7 @@ register(
 register("search", make_search, "tree search with such a network: search:2p,sims=100")
 register(
     "sb3",
-    _of_higher_layer("carolus_env.integrations.sb3_agent:make_sb3"),
+    _of_higher_layer("carolus_env.integrations.agents:make_sb3"),
     "what train.py --learner sb3 has learnt: sb3:PATH",
 )
 register(

@@ -6,7 +6,7 @@
 This file is meant to be copied: `Sb3Config` holds the hyperparameters, `Sb3Run.train` is the
 program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``sb3``. What it learnt
 is saved as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone
-(`integrations.sb3_agent`).
+(`integrations.agents`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from carolus_env.engine.setup import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
 from carolus_env.evaluation.placing import Evaluation
-from carolus_env.integrations.sb3_agent import (
+from carolus_env.integrations.agents import (
     LAYERS_LIMITS,
     WIDTH_LIMITS,
     MlpModel,
-    Size,
+    MlpSize,
     actor,
-    agent_of,
 )
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig, algorithm, eval_every_option
@@ -100,10 +99,10 @@ class Sb3Config(RunConfig):
         return f"{self.steps:,} {self.unit} against {self.opponents}"
 
     @property
-    def size(self) -> Size:
+    def size(self) -> MlpSize:
         """The size of the actor."""
         candidates = self.candidates if self.actions == "turns" else 0
-        return Size(self.players, candidates, self.width, self.layers)
+        return MlpSize(self.players, candidates, self.width, self.layers)
 
     def unused(self) -> dict[str, str]:
         """See `RunConfig.unused`."""
@@ -246,7 +245,7 @@ class Sb3Run(Run):
         config, best = self.config, MlpModel.load(self.folder / "best")
         near = Curve.load(self.folder).elo()
         with self.evaluating():
-            result = self.evaluate(agent_of(best), config.final_games, config.steps, near)
+            result = self.evaluate(best.agent(), config.final_games, config.steps, near)
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         return result
 
@@ -348,7 +347,7 @@ class Rate(BaseCallback):
     def _on_step(self) -> bool:
         run, done = self._run, self.num_timesteps
         config, weights = run.config, actor(self.model.policy.state_dict(), run.config.layers)
-        agent = agent_of(MlpModel(config.size, weights))
+        agent = MlpModel(config.size, weights).agent()
         result = run.evaluate(agent, config.eval_games, done, self.curve.elo())
         point = {"decisions": done, "seconds": round(run.clock.total(), 1)}
         payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]
