@@ -59,6 +59,26 @@ def actions_table() -> str:
     return markdown(["actions", "phase", "meaning"], lines)
 
 
+def fields_table() -> str:
+    """Return the layout of a game's record, from `state.FIELDS`."""
+    lines = []
+    for field in state.FIELDS:
+        dtype = np.dtype(field.dtype).name
+        shape = "x".join(map(str, field.shape)) or "-"
+        bounds = f"{field.low} to {_power(field.high)}"
+        lines.append([f"`{field.name}`", dtype, shape, bounds, field.meaning])
+    return markdown(["field", "dtype", "shape", "range", "meaning"], lines)
+
+
+def messages_table() -> str:
+    """Return the keys of the messages between a program and a bot, from `external.MESSAGES`."""
+    lines = []
+    for message, keys in external.MESSAGES.items():
+        cells = [f"`{key.name}{'?' * key.optional}`: {key.meaning}" for key in keys]
+        lines.append([message, "; ".join(cells)])
+    return markdown(["message", "keys"], lines)
+
+
 def commands_table() -> str:
     """Return the commands of ``carolus``, from `COMMANDS`."""
     lines = [
@@ -284,7 +304,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
     "arrays": arrays.arrays_table,
-    "fields": state.fields_table,
+    "fields": fields_table,
     "gpu": lambda: gpu.table(load("gpu")),
     "learners": lambda: learners.table(load("learners")),
     "peers": lambda: peers.table(load("peers")),
@@ -298,7 +318,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
     "skill": skill,
     "commands": commands_table,
-    "engine messages": external.messages_table,
+    "engine messages": messages_table,
     "language options": lambda: options_table(LanguageOptions),
     "moves": moves_table,
     "moves of a game": told_game,

@@ -191,7 +191,7 @@ def digest():
         hashed.update(playout(last, new_streams(0, 2), most_decisions=40).returns.tobytes())
         batch = GameBatch(kind, 2, seed=seed, observation=("uint8", "float32")[seed % 2])
         for _ in range(20):
-            turn = batch.step(batch.sample(np.sqrt(batch.masks + 1.0)))
+            turn = batch.step(batch.sample())
         hashed.update(batch.states.tobytes() + turn.observations.tobytes())
         batch.rollout(15)
         hashed.update(batch.states.tobytes() + batch.masks.tobytes())

@@ -131,30 +131,14 @@ def test_an_illegal_action_changes_no_game_and_impossible_numbers_are_refused():
             GameBatch(Rules(), n)
     with pytest.raises(ValueError, match=r"threads .* 0"):
         GameBatch(Rules(), 2, threads=0)
-    batch = GameBatch(Rules(), 3, seed=4)
-    for wrong in (0.0, -1.0, np.nan, np.inf):
-        weights = np.ones(batch.masks.shape)
-        weights[2] = wrong
-        with pytest.raises(ValueError, match="game 2"):
-            batch.sample(weights)
-    for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
-        with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
-            batch.sample(weights)
 
 
-@pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
-def test_weights_say_how_likely_an_action_is_without_them_all_are_alike(dtype):
+def test_all_legal_actions_are_equally_likely():
     batch = GameBatch(Rules(), 12, seed=4)
     batch.rollout(30)
-    wanted, weights = batch.masks.astype(float), None
-    if dtype:
-        weights = np.random.default_rng(0).random(batch.masks.shape).astype(dtype)
-        weights[:, ::3] = 0
-        weights += batch.masks * (weights.sum(axis=1, where=batch.masks == 1) == 0)[:, None]
-        wanted *= weights
     drawn = np.zeros(batch.masks.shape)
     for _ in range(4000):
-        drawn[np.arange(12), batch.sample(weights)] += 1
-    expected = 4000 * wanted / wanted.sum(axis=1, keepdims=True)
+        drawn[np.arange(12), batch.sample()] += 1
+    expected = 4000.0 * batch.masks / batch.masks.sum(axis=1, keepdims=True)
     assert not drawn[expected == 0].any()
     assert (np.abs(drawn - expected) <= 5.5 * np.sqrt(expected)).all()

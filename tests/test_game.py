@@ -174,12 +174,11 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
-def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
+def test_a_game_comes_back_from_text_bytes_and_its_repr(rules):
     game, draw, decisions = Game(rules, seed=3), random.Random(3), 0
     while True:
         formats = {
             Game.from_text: game.to_text(),
-            Game.from_json: game.to_json(),
             Game.from_bytes: game.to_bytes(),
         }
         assert all(make(data) == game for make, data in formats.items())
@@ -195,7 +194,7 @@ def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
         assert other.observation.dtype == np.uint8 and other.history == ()
     text = game.to_text()
     assert Game.from_text(text, seed=5) == Game.from_text(text, seed=5) != game
-    assert "\n" not in text and "\n" not in game.to_json()
+    assert "\n" not in text
     assert repr(game) == f"Game.from_text({to_line(game.states[0])!r})"
     assert f"{game}\n" == board_text(game.states[0])
 
@@ -205,7 +204,6 @@ def test_what_is_no_position_is_refused():
     unreachable.states["supply"][0, 0] += 1
     for make, data, error, named in (
         (Game.from_text, "2 | 7", PositionError, "turn"),
-        (Game.from_json, "{}", PositionError, "rules"),
         (Game.from_bytes, b"1234", ValueError, "whole number of games"),
         (Game.from_bytes, bytes(ce.STATE.itemsize), ValueError, "'players' .*0"),
         (Game.from_bytes, b"", ValueError, "got 0"),

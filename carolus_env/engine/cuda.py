@@ -20,7 +20,7 @@ import numpy as np
 from numba import cuda
 
 from carolus_env.engine import observation
-from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import ACTIONS, OVER, TERRITORIES
 from carolus_env.engine.state import STATE
 from carolus_env.engine.stepping import (
@@ -302,16 +302,6 @@ def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
 
 
 @cuda.jit
-def sample_weighted(legal_rows: I64, generators: U64, weights: Any, actions: I64) -> None:
-    """Draw a legal action for each game in proportion to its weight."""
-    g = cuda.grid(1)
-    if g < legal_rows.shape[0]:
-        generators[g] = generator.step(generators[g])
-        chance = generator.fraction(generator.mix(generators[g]))
-        actions[g] = legal.weighted_action(legal_rows[g], weights, g, chance)
-
-
-@cuda.jit
 def play_out(
     records: U64, generators: U64, repeats: Int, most: Int, payoffs: F32, decisions: I64
 ) -> None:
@@ -335,5 +325,5 @@ def as_int64(numbers: Any, result: I64) -> None:
         result[g] = numbers[g]
 
 
-for _kernel in (set_up, find_illegal, sample, sample_weighted, play_out, as_int64):
+for _kernel in (set_up, find_illegal, sample, play_out, as_int64):
     keep_gpu_code(_kernel, ())

@@ -271,16 +271,3 @@ def _rows(states: States) -> npt.NDArray[np.uint8]:
 def winning_teams(state: np.void) -> list[int]:
     """Return the teams that have won one game or share its win, ascending."""
     return [team for team in range(int(state["teams"])) if state["winners"] >> team & 1]
-
-
-def fields_table() -> str:
-    """Return the layout as a Markdown table (docs/state.md holds it; a test compares)."""
-    lines = ["| field | dtype | shape | range | meaning |", "| --- | --- | --- | --- | --- |"]
-    for field in FIELDS:
-        dtype = np.dtype(field.dtype).name
-        shape = "x".join(map(str, field.shape)) or "-"
-        bits = 8 * np.dtype(field.dtype).itemsize
-        high = f"2^{bits} - 1" if bits > 16 else field.high
-        bounds = f"{field.low} to {high}"
-        lines.append(f"| `{field.name}` | {dtype} | {shape} | {bounds} | {field.meaning} |")
-    return "\n".join(lines) + "\n"

@@ -179,15 +179,6 @@ def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
 
 
 @entry
-def sample_weighted(legal_rows: I64, generators: U64, weights: F32, actions: I64) -> None:
-    """Draw a legal action for each game in proportion to its weight."""
-    for g in range(legal_rows.shape[0]):
-        generators[g] = generator.step(generators[g])
-        chance = generator.fraction(generator.mix(generators[g]))
-        actions[g] = legal.weighted_action(legal_rows[g], weights, g, chance)
-
-
-@entry
 def rollout(
     states: Records, generators: U64, decisions: Int, blank: Records, territories: I64, totals: F64,
     legal_rows: I64, masks: Any, raw: Any, scales: Any, scaled: Any,

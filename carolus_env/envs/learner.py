@@ -8,7 +8,7 @@ for each of these. When a game ends, by anyone's decision, the learner is paid f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -52,22 +52,10 @@ class Opponents(Protocol):
         ...
 
 
-class Starts(Protocol):
-    """A maker of games that start elsewhere than new ones (`envs.options.start_from`)."""
-
-    def __call__(
-        self, seeds: npt.NDArray[np.uint64], by_user: bool
-    ) -> tuple[States, npt.NDArray[np.int64]]:
-        """Make games at their first decision.
-
-        Args:
-            seeds: ``(m,)`` the games' seeds.
-            by_user: True: a user chose the seeds; False: they are drawn.
-
-        Returns:
-            ``(m,)`` games, and the learner's seat in each, -1 where its seed decides.
-        """
-        ...
+Starts = Callable[[npt.NDArray[np.uint64], bool], tuple[States, npt.NDArray[np.int64]]]
+"""Makes games that start elsewhere than new ones (`envs.options.start_from`), at their first
+decision: of their seeds, ``(m,)``, and whether a user chose these; returns the games, ``(m,)``, and
+the learner's seat in each, -1 where its seed decides."""
 
 
 class Watcher(Protocol):

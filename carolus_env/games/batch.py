@@ -25,7 +25,7 @@ from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams, seed_generators
-from carolus_env.system.options import array, one_of, whole_number
+from carolus_env.system.options import one_of, whole_number
 from carolus_env.system.threads import check_threads, runs, together
 
 MOST_GAMES = 10_000_000
@@ -186,22 +186,13 @@ class GameBatch:
         """
         self._games.check()
 
-    def sample(self, weights: Any = None) -> Any:
-        """Draw a random legal action for each game, from the batch's own streams.
-
-        Args:
-            weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in
-                proportion to their weights. None: uniformly.
+    def sample(self) -> Any:
+        """Draw a random legal action for each game, all equally likely, from the batch's streams.
 
         Returns:
             ``(n,)`` int64, a buffer that the next call overwrites.
-
-        Raises:
-            ValueError: for weights of another shape or dtype, or when the legal actions of a game
-                have no weight, or one that is negative, infinite or NaN. A GPU finds such weights
-                in `step`: the game's action is -2.
         """
-        return self._games.sample(weights)
+        return self._games.sample()
 
     def rollout(self, decisions: int) -> Rollout:
         """Play ``decisions`` random legal decisions in every game, without leaving the kernel.
@@ -336,34 +327,11 @@ class CpuGames:
     def check(self) -> None:
         """Do nothing: `play` checks."""
 
-    def sample(self, weights: npt.NDArray[np.floating[Any]] | None) -> npt.NDArray[np.int64]:
+    def sample(self) -> npt.NDArray[np.int64]:
         """See `GameBatch.sample`."""
-        if weights is None:
-            together(
-                lambda own: stepping.sample(own.legal_rows, own.generators, own.actions),
-                self._buffers,
-            )
-            return self._actions
-        numbers = array("weights", weights)
-        if numbers.shape != self.masks.shape or numbers.dtype not in (np.float32, np.float64):
-            raise ValueError(
-                f"weights must be float32 or float64 of shape {self.masks.shape}, "
-                f"got shape {numbers.shape} and dtype {numbers.dtype}"
-            )
-        numbers = np.array(numbers, order="C")  # writeable: else another compilation
         together(
-            lambda own: stepping.sample_weighted(
-                own.legal_rows, own.generators, numbers[own.rows], own.actions
-            ),
-            self._buffers,
+            lambda own: stepping.sample(own.legal_rows, own.generators, own.actions), self._buffers
         )
-        if (self._actions < 0).any():
-            game = int(np.argmax(self._actions < 0))
-            legal_ones = numbers[game][self.masks[game] == 1].tolist()
-            raise ValueError(
-                f"weights of game {game}: the legal actions must have weights >= 0, not all 0, "
-                f"got {legal_ones}"
-            )
         return self._actions
 
     def rollout(self, decisions: int) -> tuple[int, npt.NDArray[np.float64]]:

@@ -153,19 +153,9 @@ class CudaGames:
             self._refused.copy_to_device(kernels.NO_REFUSAL, stream=current_stream())
             raise self._refusal(*kernels.read_refusal(int(code)))
 
-    def sample(self, weights: Any = None) -> DeviceArray:
-        """See `GameBatch.sample`; weights that are no weights lead to an illegal action."""
-        if weights is None:
-            self._sample()
-        else:
-            given, legal_rows = on_gpu(weights), self._views.legal_rows
-            if given.shape != self.masks.shape or given.dtype not in (np.float32, np.float64):
-                raise ValueError(
-                    f"weights must be float32 or float64 of shape {self.masks.shape}, "
-                    f"got shape {given.shape} and dtype {given.dtype}"
-                )
-            arguments = legal_rows, self.generators, given, self._actions
-            Launch(kernels.sample_weighted, self.n, *arguments)()
+    def sample(self) -> DeviceArray:
+        """See `GameBatch.sample`."""
+        self._sample()
         return DeviceArray(self._actions)
 
     def rollout(self, decisions: int) -> tuple[int, npt.NDArray[np.float64]]:

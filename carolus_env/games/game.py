@@ -159,7 +159,9 @@ class Game:
             if not isinstance(action, str):
                 text = f"action must be a whole number or text, got {shown(action)}"
                 raise TypeError(text) from None
-            for number in self._read(action):
+            from carolus_env.notation import read_moves
+
+            for number in read_moves(self.states[0], action, roll=True):
                 self.play(number)
             return
         due = ILLEGAL
@@ -178,17 +180,6 @@ class Game:
         if due != ILLEGAL:
             history.append(_HistoryEntry(action, before))
         return due
-
-    def _read(self, text: str) -> list[int]:
-        """Parse a text as actions, each played on a copy of the game."""
-        from carolus_env.notation import read_move
-
-        game, actions = copy(self.states), []
-        for move in text.split(","):
-            for action in read_move(game[0], move):
-                engine.step(game, np.array([action]))
-                actions.append(action)
-        return actions
 
     def undo(self) -> int:
         """Take the last decision back, with the dice rolled after it, and return its action number.
@@ -292,19 +283,6 @@ class Game:
         from carolus_env.notation import from_text
 
         return cls(state=from_text(text, seed=seed), **options)
-
-    def to_json(self) -> str:
-        """Return the position as one line of JSON, generator included (docs/state.md)."""
-        from carolus_env.records.position import to_json
-
-        return to_json(self.states[0])
-
-    @classmethod
-    def from_json(cls, text: str | bytes, **options: Any) -> Game:
-        """Return the game that `to_json` wrote; ``options`` and errors as for `from_text`."""
-        from carolus_env.records.position import from_json
-
-        return cls(state=from_json(text), **options)
 
     def to_bytes(self) -> bytes:
         """Return the position as the bytes of its record, generator included."""

@@ -176,15 +176,6 @@ def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.v
     return action
 
 
-def messages_table() -> str:
-    """Return the keys of all messages as a Markdown table (docs/engine.md holds it)."""
-    lines = ["| message | keys |", "| --- | --- |"]
-    for message, keys in MESSAGES.items():
-        cells = [f"`{key.name}{'?' * key.optional}`: {key.meaning}" for key in keys]
-        lines.append(f"| {message} | {'; '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
 # ------------------------------------------------------------------------------------ agent
 
 NAME: Final = "exe"

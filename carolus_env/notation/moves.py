@@ -329,8 +329,10 @@ def read_move(state: np.void, text: str) -> list[int]:
     return [action] * times
 
 
-def read_moves(state: np.void, text: str) -> list[int]:
+def read_moves(state: np.void, text: str, *, roll: bool = False) -> list[int]:
     """Parse the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
+
+    With ``roll`` the game's own generator rolls between them, otherwise a due roll ends them.
 
     Raises:
         NotationError: for the first that cannot be read or played after those before it.
@@ -338,7 +340,7 @@ def read_moves(state: np.void, text: str) -> list[int]:
     game, actions = single(state), []
     for move in text.split(","):
         for action in read_move(game[0], move):
-            engine.step(game, np.array([action]), roll=False)
+            engine.step(game, np.array([action]), roll=roll)
             actions.append(action)
     return actions
 

@@ -356,27 +356,17 @@ def _note_decisions(
 
     def share(rows: slice) -> tuple[int, int] | None:
         own = slice(part.start + rows.start, part.start + rows.stop)
-        raw = np.zeros((1, observing.length(players)), np.uint8) if scaled else data.observations
+        views = Views(data.masks, data.observations, None, None)
+        if scaled:
+            raw = np.zeros((1, observing.length(players)), np.uint8)
+            views = Views(data.masks, raw, observing.scales(players), data.observations)
         fault = np.full(2, -1)
         _unroll(
-            states[rows],
-            games.events,
-            games.bounds[own.start : own.stop + 1],
-            firsts[own],
-            data.masks,
-            raw,
-            observing.scales(players) if scaled else None,
-            data.observations if scaled else None,
-            data.actions,
-            data.seats,
-            data.returns,
-            data.dones,
-            data.discounts,
-            np.zeros((1, MOST_DICE), np.uint8),
-            np.zeros((1, MAX_PLAYERS)),
-            np.zeros(MAX_PLAYERS, np.int64),
-            fault,
-        )
+            states[rows], games.events, games.bounds[own.start : own.stop + 1], firsts[own], *views,
+            data.actions, data.seats, data.returns, data.dones, data.discounts,
+            np.zeros((1, MOST_DICE), np.uint8), np.zeros((1, MAX_PLAYERS)),
+            np.zeros(MAX_PLAYERS, np.int64), fault,
+        )  # fmt: skip
         return None if fault[0] < 0 else (own.start + int(fault[0]), int(fault[1]))
 
     for result in together(share, runs(part.stop - part.start, threads)):

@@ -9,7 +9,6 @@ Positions are untrusted data; `carolus_env.system.untrusted` has the threat mode
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -98,25 +97,7 @@ def _end(state: np.void) -> dict[str, Any]:
     }
 
 
-def to_json(state: np.void) -> str:
-    """Return `to_dict` as one line of JSON."""
-    return json.dumps(to_dict(state), separators=(",", ":"))
-
-
 # ------------------------------------------------------------------------------------ reading
-
-
-def from_json(text: str | bytes) -> States:
-    """Return the game that `to_json` wrote, as a batch of one.
-
-    Raises:
-        PositionError: when it is not JSON, or see `from_dict`.
-    """
-    try:
-        data = untrusted.parse_json(text)
-    except DataError as error:
-        raise PositionError(f"position: {error}") from None
-    return from_dict(data)
 
 
 def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:

@@ -32,7 +32,7 @@ from carolus_env.engine.rules import (
     PLACE,
     TERRITORIES,
 )
-from carolus_env.system.arrays import F32, I8, U64, Bits, Int, int64
+from carolus_env.system.arrays import I8, U64, Bits, Int, int64
 from carolus_env.system.compiler import kernel
 
 BLOCK = 32
@@ -167,29 +167,3 @@ def draw_action(legal_row: Int, generators: U64, g: Int) -> Int:
     """Sample a member of a legal set uniformly by stream ``g``; -1 where no decision is due."""
     generators[g] = step(generators[g])
     return random_action(legal_row, mix(generators[g]))
-
-
-@kernel
-def weighted_action(legal_row: Int, weights: F32, row: Int, chance: float) -> Int:
-    """Sample a member of a legal set by ``weights[row]``; ``chance`` is in [0, 1).
-
-    -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.
-    """
-    total = 0.0
-    for action in range(ACTIONS):
-        if allows(legal_row, action) == 1:
-            weight = weights[row, action]
-            if not 0.0 <= weight < np.inf:
-                return -2
-            total += weight
-    if not 0.0 < total < np.inf:
-        return -1 if legal_row == MOVE_SETS else -2
-    # No product is added to: some processors round that once, others twice.
-    limit, passed, chosen = chance * total, 0.0, -2
-    for action in range(ACTIONS):
-        if allows(legal_row, action) == 1 and weights[row, action] > 0.0:
-            chosen = action  # the last one, should rounding leave something over
-            passed += weights[row, action]
-            if passed > limit:
-                return chosen
-    return chosen
