@@ -69,8 +69,6 @@ def _engine() -> None:
 
 
 def _batch() -> None:
-    batch = ce.GameBatch(Rules(), 2, seed=0)
-    batch.step(batch.sample(np.ones_like(batch.masks, np.float32)))
     for dtype in (None, "uint8", "float32"):
         batch = ce.GameBatch(Rules(), 2, seed=0, observation=dtype)
         batch.step(batch.sample())

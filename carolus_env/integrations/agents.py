@@ -171,7 +171,7 @@ def agent_of(
 
     kind: Any = DecisionAgent if turns is None else TurnAgent
 
-    class Chosen(kind):  # type: ignore[misc]
+    class Chosen(kind):
         def choose(self, *arguments: Any) -> npt.NDArray[np.integer[Any]]:
             return choose(*arguments)
 
