@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test coverage test-all gpu oldest test-oldest lint lint-page format-page tables docs ladder faults signatures integrations clean
+.PHONY: setup train kernels test coverage test-all gpu oldest test-oldest lint lint-page format-page tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -36,6 +36,11 @@ train: $(VENV)/.train
 
 test: setup
 	$(RUN) -m pytest -n auto -m "not slow" --durations=25 $(ARGS)
+
+# Compiled once, on all cores, the longest first: two workers of the tests would compile it twice.
+kernels: setup
+	$(VENV)/bin/carolus warmup value:2p ppo:2p search:2p planner mcts turns batch evaluation aec \
+	    gym vector greedy
 
 # Which lines of Python the quick tests run; kernels are machine code, and left out.
 coverage: setup
