@@ -174,7 +174,7 @@ def test_equal_actions_are_equally_likely(name, phase, courts, number):
 @every_bot
 def test_decisions_are_legal_and_do_not_depend_on_who_else_is_asked_or_on_opinions(name):
     """Games of any numbers of players can be mixed."""
-    states = np.concatenate([middle_games(Rules(players))[:80] for players in (2, 3, 4)])
+    states = np.concatenate([middle_games(Rules(players))[:40] for players in (2, 3, 4)])
     order = np.random.default_rng(0).permutation(len(states))
     states = states[order]
     agent, streams, before = bots.make(name), new_streams(3, len(states)), states.tobytes()

@@ -88,6 +88,8 @@ def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
     names = {}
     for snippet in snippets(page):
         missing = [name for name in MISSING.get(page, ()) if find_spec(name) is None]
+        if page == "rendering":  # a short game, whose film is soon drawn
+            snippet = snippet.replace("env(players=3)", "env(players=3, max_rounds=1)")
         if not any(name in snippet for name in missing):
             names |= run(snippet, tmp_path)
     if page == "rendering":
@@ -194,10 +196,8 @@ def test_every_bot_has_its_section_with_a_table_of_its_options_and_tables_are_up
         assert section, name
         has_options = bool(dataclasses.fields(options))
         assert (f"<!-- table: options {name} -->" in section) == has_options
-    command = [sys.executable, ROOT / "docs" / "tables.py", "--check"]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "HOME": "/nonexistent"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make tables`"
+    tables = runpy.run_path(str(ROOT / "docs" / "tables.py"))
+    assert tables["main"](["--check"]) == 0, "run `make tables`"
 
 
 def test_pictures_are_up_to_date_links_lead_somewhere_and_every_page_is_in_the_navigation():

@@ -41,6 +41,11 @@ class Stops(RandomBot):
         if Stops.calls == int(os.environ.get("STOP_AT", 100)):
             signal.raise_signal(signal.SIGINT)
         return super().act(states, generators)
+class Trio(RandomBot):
+    def act(self, states, generators):
+        if (states["players"] != 3).any():
+            raise ValueError("three players only")
+        return super().act(states, generators)
 class Vandal(RandomBot):
     def act(self, states, generators):
         shutil.rmtree(Path(__file__).parent / "results", ignore_errors=True)
@@ -340,19 +345,36 @@ def test_the_script_runs_from_anywhere_and_output_that_nobody_can_read_is_no_tra
     os.close(full_disk)
 
 
-def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkeypatch):
-    monkeypatch.undo()  # no stand-ins: with ratings and reports as they are
-    asked = []
+def small_protocol(monkeypatch: pytest.MonkeyPatch, asked: list[Any], two: int) -> Any:
+    """Let CarolusBench play few deals, with ratings as they are; returns its stand-in of regret."""
+    monkeypatch.undo()
 
     def regrets(suite: Any, agent: bots.Agent, half: str) -> Any:
         asked.append((suite.digest, agent.name, half))
         return SimpleNamespace(summary=lambda: {"all": Regret(0.25, 0.125, 0.5, 7)})
 
     for name, value in (
-        *(("GUESS_GAMES", 2), ("RUNGS", 2), ("DEALS", {2: 4, 3: 1}), ("measure", regrets)),
+        *(("GUESS_GAMES", 2), ("RUNGS", 2), ("DEALS", {2: two, 3: 1}), ("measure", regrets)),
         ("suite", lambda players: SimpleNamespace(digest=players)),  # tests/test_bench.py has it
     ):
         monkeypatch.setattr(bench, name, value)
+    return regrets
+
+
+def test_the_protocol_leaves_out_what_an_agent_cannot_play(run, tmp_path, monkeypatch, bot_file):
+    small_protocol(monkeypatch, asked := [], 1)
+    words = ("--bench", "--quiet", "--out", tmp_path / "b")
+    code, out, err = run(f"{bot_file}:Broken", *words)
+    assert (code, out) == (2, "") and "two lines" in err and not (tmp_path / "b").exists()
+    code, out, err = run(f"{bot_file}:Trio", *words)
+    assert code == 0 and "2 players are left out: " in err and "three players only" in err
+    result = json.loads((tmp_path / "b" / "bench.json").read_text())
+    assert list(result["players"]) == ["3"] and "three players only" in result["left_out"]["2"]
+    assert [players for players, *_ in asked] == [3]
+
+
+def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkeypatch):
+    regrets = small_protocol(monkeypatch, asked := [], 4)
     code, out, _ = run("random", "--bench", "--out", tmp_path / "b", "--quiet")
     assert code == 0
     assert asked == [(players, "random", "report") for players in (2, 3)]

@@ -17,18 +17,26 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
 SELF_PLAY = EXAMPLE.with_name("ppo_self_play.py")
 
 
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs a script with options, in this process; the lines that it prints."""
+
+    def call(script, *words):
+        monkeypatch.setattr(sys, "argv", [str(script), *words])
+        runpy.run_path(str(script), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("turns", "outputs"), [([], 95), pytest.param(["--turns"], 1, marks=pytest.mark.slow)]
 )
-def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
+def test_ppo_in_one_file_trains_evaluates_and_saves(run, tmp_path, turns, outputs):
     weights = tmp_path / "weights.safetensors"
     options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
-    command = [sys.executable, EXAMPLE, *turns, *options.split(), "--eval-games=12"]
-    done = subprocess.run(
-        [*command, "--save", weights], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    first, *progress, last = done.stdout.splitlines()
+    words = [*turns, *options.split(), "--eval-games=12", "--save", str(weights)]
+    first, *progress, last = run(EXAMPLE, *words)
     opponents = "planner:errors=0.1" if turns else "greedy"
     for when, line in (("before", first), ("after", last)):
         assert line.startswith(f"{when} training: win rate ")
@@ -80,12 +88,9 @@ def test_ppo_by_self_play_gives_each_seat_the_advantages_of_its_own_payoffs():
     assert names["clockwise"](counted, torch.tensor([2]), -1).equal(per_seat)
 
 
-def test_ppo_by_self_play_learns_and_plays_against_bots():
+def test_ppo_by_self_play_learns_and_plays_against_bots(run):
     options = "--players 4 --games 8 --steps 8 --minibatches 2 --minutes 0.01 --opponents random"
-    command = [sys.executable, SELF_PLAY, *options.split(), "--eval-games", "24"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "against random (" in done.stdout.splitlines()[-1]
+    assert "against random (" in run(SELF_PLAY, *options.split(), "--eval-games", "24")[-1]
 
 
 @pytest.mark.slow

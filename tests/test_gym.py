@@ -73,7 +73,7 @@ def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name,
     ours, theirs, other = (envs.reset(seed=3) for envs in (native, single, masked))
     assert data_equivalence(ours, theirs)
     random, ended = np.random.default_rng(0), 0
-    for step in range(600):
+    for step in range(350):
         both = {"observation": ours[0], "action_mask": native.unwrapped.action_masks()}
         assert data_equivalence(other[0], both, exact=True)
         assert masked.observation_space.contains(other[0])
@@ -94,7 +94,7 @@ def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name,
             envs = native, single, masked
             ours, theirs, other = (e.reset(options={"reset_mask": over}) for e in envs)
             np.testing.assert_array_equal(ours[0], theirs[0])
-    assert ended > 20
+    assert ended > 12
 
 
 @both_kinds

@@ -174,14 +174,14 @@ def last(masks):
 
 @pytest.mark.parametrize("choose", [hoarding, heaping, last, None], ids=lambda c: c and c.__name__)
 @pytest.mark.parametrize("crown_choice", ["on_roll", "deferred"])
-@pytest.mark.parametrize("paladins", [3, 8, 40, 200])
+@pytest.mark.parametrize("paladins", [3, 8, 200])
 @every_number
 def test_no_entry_ever_exceeds_its_high(players, paladins, crown_choice, choose):
     """Games that get stuck included: with three paladins a clan nobody ever has one to play."""
     rules = Rules(players, crown_choice, paladins_per_clan=paladins, max_rounds=None)
     states, streams = engine.new_games(rules, 8, seed=3), new_streams(3, 8)
     most = np.zeros(length(players), np.uint8)
-    while (rows := np.flatnonzero((states["round"] < 150) & ~engine.is_over(states))).size:
+    while (rows := np.flatnonzero((states["round"] < 105) & ~engine.is_over(states))).size:
         if choose is None:
             actions = engine.random_actions(states, streams, rows=rows)
         else:
@@ -192,7 +192,7 @@ def test_no_entry_ever_exceeds_its_high(players, paladins, crown_choice, choose)
             np.maximum(most, obs.max(axis=0), out=most)
     assert (most <= highs(players)).all()
     if paladins == 3:
-        assert states["round"].max() == 150
+        assert states["round"].max() == 105
         assert observation.unpack(most, players)["round"] == 100
 
 

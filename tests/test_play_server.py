@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import os
 import re
 import signal
 import subprocess
@@ -522,10 +523,14 @@ def test_the_games_that_a_bot_lost_are_picked(tmp_path):
 
 
 def test_the_command_serves_and_stops(tmp_path):
+    """At once: Python's own end would crash while a thread is in the compiler."""
     write_records(tmp_path / "one.jsonl", [finished()])
+    own = "import atexit, sys\natexit.register(print, 'its own end', file=sys.stderr)\n"
+    (tmp_path / "sitecustomize.py").write_text(own)
     run = [sys.executable, "-m", "carolus_env.play", "one.jsonl", "--no-open", "--port", "0"]
     root = Path(__file__).parent.parent
-    given = {"cwd": tmp_path, "env": {"PYTHONPATH": str(root), "PATH": "", "HOME": str(tmp_path)}}
+    given = {"cwd": tmp_path, "env": {"PATH": "", "HOME": str(tmp_path)}}
+    given["env"]["PYTHONPATH"] = os.pathsep.join(map(str, (root, tmp_path)))
     given |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(run, **given) as process:
         address = process.stdout.readline().split()[3]

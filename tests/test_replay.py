@@ -1,6 +1,5 @@
 """Replaying records: the golden games agree with the engine, and whatever is changed is found."""
 
-import copy
 import gzip
 import json
 import os
@@ -33,6 +32,8 @@ def random_record(rules: Rules, seed: int, limit: int = 10_000) -> Record:
 
 
 GAME = random_record(Rules(), 1)
+TEXT = json.dumps(GAME)
+"""The same, which is read more quickly than a copy is made."""
 
 
 def index_of(kind: str, nth: int) -> int:
@@ -45,7 +46,7 @@ def in_phase(phase: str, nth: int) -> int:
 
 
 def changed(change: Callable[[Record], None]) -> Record:
-    record = copy.deepcopy(GAME)
+    record = json.loads(TEXT)
     change(record)
     return record
 

@@ -189,7 +189,7 @@ def test_the_same_dice_make_differences_more_exact():
     )
     [state] = from_text(text)
     alike = [(31, 63, 13), (31, 79, 13)]
-    result = roll_out(state, alike, Options(games=200, error=0.001), seed=3)
+    result = roll_out(state, alike, Options(games=100, error=0.001), seed=3)
     apart = float(np.hypot(*(one.error[result.team] for one in result.candidates)))
     assert 0 < result.candidates[1].regret_error < 0.8 * apart
 
