@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, AgentError, Checked
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
+from carolus_env.bots.decisions import make_decisions
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
@@ -305,11 +306,7 @@ register(
     "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
 )
 register("search", make_search, "tree search with such a network: search:2p,sims=100")
-register(
-    "sb3",
-    _of_higher_layer("carolus_env.integrations.agents:make_sb3"),
-    "what train.py --learner sb3 has learnt: sb3:PATH",
-)
+register("decisions", make_decisions, "a trained policy over single decisions: decisions:PATH")
 register(
     "llm",
     _of_higher_layer("carolus_env.integrations.llm:make_llm"),

@@ -1,12 +1,12 @@
-"""Train sb3-contrib's MaskablePPO, with its own MlpPolicy and the callbacks of Stable-Baselines3.
+"""Train sb3-contrib's MaskablePPO on single decisions, with the callbacks of Stable-Baselines3.
 
     $ python train.py --learner sb3
-    $ python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
+    $ python train.py --learner sb3 --players 4 --opponents greedy
 
-This file is meant to be copied: `Sb3Config` holds the hyperparameters, `Sb3Run.train` is the
+This file is meant to be copied: `Sb3Config` holds the hyperparameters, `DecisionPolicy` puts the
+network of `networks.decisions` where Stable-Baselines3 has its MLP, and `Sb3Run.train` is the
 program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``sb3``. What it learnt
-is saved as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone
-(`integrations.agents`).
+is saved as safetensors, and the bot ``decisions:PATH`` plays it with NumPy alone.
 """
 
 from __future__ import annotations
@@ -18,35 +18,42 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 from zipfile import BadZipFile, ZipFile
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import LinearSchedule
+from torch import Tensor, nn
 
 from carolus_env.bots import Agent, make
-from carolus_env.engine.rules import DISCS
+from carolus_env.bots.agent import drawn
+from carolus_env.bots.decisions import DecisionsBot
+from carolus_env.engine import legal_masks
+from carolus_env.engine.observation import observe
 from carolus_env.engine.setup import derived_seed
-from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
-from carolus_env.envs.turns import Turns
+from carolus_env.engine.rules import ACTIONS
+from carolus_env.engine.state import States
+from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.evaluation.placing import Evaluation
-from carolus_env.integrations.agents import (
-    LAYERS_LIMITS,
-    WIDTH_LIMITS,
-    MlpModel,
-    MlpSize,
-    actor,
-)
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig, algorithm, eval_every_option
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Run
 from carolus_env.learners.scalars import Scalars
+from carolus_env.networks.decisions import LIMITS, DecisionModel, Size, forward, random_weights
 from carolus_env.networks.files import file_of
-from carolus_env.planning.plans import MOST_PLANS
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.files import write_json
 from carolus_env.system.options import option
+
+SELF: Final = "self"
+"""Name of the policy that learns, as its own opponent."""
 
 
 @dataclass
@@ -54,6 +61,7 @@ class Sb3Config(RunConfig):
     """The hyperparameters; those of PPO have Stable-Baselines3's names."""
 
     learner_name: ClassVar[str] = "sb3"
+    bot: ClassVar[str] = "decisions"
     unit: ClassVar[str] = "decisions"
     resumable: ClassVar[tuple[str, ...]] = ("steps",)
 
@@ -61,35 +69,27 @@ class Sb3Config(RunConfig):
         2_000_000, "decisions to learn from, in all (total_timesteps)", among=(1, None)
     )
     eval_every: int = eval_every_option(500_000, "decisions")
-    actions: str = option(
-        "turns",
-        "an action is a disc, a crown or a whole turn; or a single decision",
-        among=("turns", "decisions"),
-        heading="network",
+    opponents: str = algorithm(
+        SELF, "who plays all other seats: self, the policy that learns, or a bot, by spec"
     )
-    candidates: int = option(
-        8,
-        "turns that are listed to choose from, the planner's best ones",
-        among=(DISCS, MOST_PLANS),
-        heading="network",
-    )
-    opponents: str = algorithm("planner", "the bot in all other seats, by spec")
-    envs: int = algorithm(256, "games played side by side", among=(1, None))
+    envs: int = algorithm(512, "games played side by side", among=(1, None))
 
     learning_rate: float = option(
-        3e-3, "learning rate of Adam at the start; it falls linearly to 0", above=0
+        1e-3, "learning rate of Adam at the start; it falls linearly to 0", above=0
     )
-    n_steps: int = algorithm(32, "decisions in each game between two updates", among=(1, None))
+    n_steps: int = algorithm(64, "decisions in each game between two updates", among=(1, None))
     batch_size: int = algorithm(2048, "decisions in a gradient step", among=(1, None))
-    n_epochs: int = algorithm(4, "passes over the decisions of an update", among=(1, None))
-    gamma: float = algorithm(0.999, "discount for each decision", among=(0, 1))
-    gae_lambda: float = algorithm(0.98, "lambda of generalised advantage estimation", among=(0, 1))
+    n_epochs: int = algorithm(2, "passes over the decisions of an update", among=(1, None))
+    gamma: float = algorithm(1.0, "discount for each decision", among=(0, 1))
+    gae_lambda: float = algorithm(0.97, "lambda of generalised advantage estimation", among=(0, 1))
     clip_range: float = algorithm(0.2, "PPO's clip range", above=0)
-    ent_coef: float = algorithm(0.01, "weight of the entropy bonus")
+    ent_coef: float = algorithm(0.005, "weight of the entropy bonus")
     vf_coef: float = algorithm(0.5, "weight of the value's loss")
-    width: int = option(64, "units of each hidden layer", among=WIDTH_LIMITS, heading="network")
-    layers: int = option(
-        2, "hidden layers of the actor, and of the critic", among=LAYERS_LIMITS, heading="network"
+    region: int = option(
+        32, "width of the network's vectors of regions and clans", among=LIMITS, heading="network"
+    )
+    whole: int = option(
+        128, "width of its vector of the whole position", among=LIMITS, heading="network"
     )
     threads: int = algorithm(1, "threads of PyTorch", among=(1, None))
     device: str = algorithm("cpu", "device of the networks; the games stay on the CPU")
@@ -99,20 +99,75 @@ class Sb3Config(RunConfig):
         return f"{self.steps:,} {self.unit} against {self.opponents}"
 
     @property
-    def size(self) -> MlpSize:
-        """The size of the actor."""
-        candidates = self.candidates if self.actions == "turns" else 0
-        return MlpSize(self.players, candidates, self.width, self.layers)
-
-    def unused(self) -> dict[str, str]:
-        """See `RunConfig.unused`."""
-        needs = {} if self.actions == "turns" else {"candidates": "--actions turns"}
-        return {**super().unused(), **needs}
+    def size(self) -> Size:
+        """The size of the network."""
+        return Size(self.players, self.region, self.whole)
 
     def check(self) -> None:
         """Refuse what Stable-Baselines3 would not refuse, before anything starts."""
         super().check()
-        make(self.opponents)
+        if self.opponents != SELF:
+            make(self.opponents)
+
+
+class Network(BaseFeaturesExtractor):
+    """`networks.decisions` as a network of PyTorch: logits and the viewer's value, side by side."""
+
+    def __init__(self, observation_space: spaces.Box, size: Size, seed: int) -> None:
+        super().__init__(observation_space, ACTIONS + 1)
+        self.players = size.players
+        first = random_weights(size, seed)
+        self.weights = nn.ParameterDict(
+            {name: nn.Parameter(torch.from_numpy(weight)) for name, weight in first.items()}
+        )
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """Return ``(N, 96)`` numbers."""
+        logits, values = forward(self.weights, observations, self.players, torch)
+        return torch.cat([logits, values[:, :1]], dim=1)
+
+
+class Columns(nn.Module):
+    """Columns of an array, from one number to another."""
+
+    def __init__(self, first: int, after: int) -> None:
+        super().__init__()
+        self.where = slice(first, after)
+
+    def forward(self, array: Tensor) -> Tensor:
+        """Pick the columns."""
+        return array[:, self.where]
+
+
+class DecisionPolicy(MaskableActorCriticPolicy):
+    """A policy of MaskablePPO whose logits and value are those of `Network`."""
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        super()._build(lr_schedule)
+        self.action_net, self.value_net = Columns(0, ACTIONS), Columns(ACTIONS, ACTIONS + 1)
+        self.optimizer = self.optimizer_class(
+            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+    def model(self, size: Size, about: dict[str, Any] | None = None) -> DecisionModel:
+        """Return the network as it is now."""
+        weights = self.features_extractor.weights
+        arrays = {name: weight.detach().cpu().numpy().copy() for name, weight in weights.items()}
+        return DecisionModel(size, arrays, about or {})
+
+
+class Itself(Agent):
+    """The policy that learns, in the other seats: draws from it as it is now."""
+
+    name = SELF
+    policy: DecisionPolicy
+
+    @torch.no_grad()
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """See `Agent.act`."""
+        observations = torch.from_numpy(observe(states)).to(self.policy.device)
+        choice = self.policy.get_distribution(observations, legal_masks(states))
+        return drawn(choice.distribution.probs.cpu().numpy().astype(np.float64), generators)
 
 
 STYLE = CurveStyle(
@@ -131,14 +186,11 @@ _EVALUATION: Final = 2**63
 
 
 def make_env(
-    config: Sb3Config, opponents: str, n: int, number: int = 0
-) -> CarolusVecEnv | CarolusTurnsVecEnv:
-    """Make ``n`` games against a bot, with a seed derived from the run's seed and a number."""
+    config: Sb3Config, opponents: str | Agent, n: int, number: int = 0
+) -> CarolusVecEnv:
+    """Make ``n`` games, with a seed derived from the run's seed and a number."""
     seed = derived_seed(config.seed, number)
-    if config.actions == "turns":
-        turns = Turns(config.candidates)
-        return CarolusTurnsVecEnv(config.rules, n, opponents, seed=seed, turns=turns)
-    return CarolusVecEnv(config.rules, n, opponents, seed=seed)
+    return CarolusVecEnv(config.rules, n, opponents, seed=seed, dtype=np.uint8)
 
 
 class Sb3Run(Run):
@@ -167,8 +219,12 @@ class Sb3Run(Run):
         torch.set_num_threads(config.threads)
         with self.clock.during(COMPILING):
             self.show(Progress(COMPILING, 0, 0.0, 0.0))
-            env = make_env(config, config.opponents, config.envs)
+            itself = Itself()
+            opponents = itself if config.opponents == SELF else config.opponents
+            env = make_env(config, opponents, config.envs)
             model = self._model(env)
+            assert isinstance(model.policy, DecisionPolicy)
+            itself.policy = model.policy
             env.seed(derived_seed(config.seed, model.num_timesteps))
             env.reset()
         export = Export(config, folder, self.command)
@@ -183,7 +239,7 @@ class Sb3Run(Run):
             verbose=0,
         )
         if self._checkpoint is not None and file_of(folder / "best").exists():
-            payoff = MlpModel.load(folder / "best").about["payoff"]
+            payoff = DecisionModel.load(folder / "best").about["payoff"]
             evaluation.best_mean_reward = -1.0 if payoff is None else payoff
         every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
         checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
@@ -205,7 +261,7 @@ class Sb3Run(Run):
             export.save(model, "best")
         return True
 
-    def _model(self, env: CarolusVecEnv | CarolusTurnsVecEnv) -> MaskablePPO:
+    def _model(self, env: CarolusVecEnv) -> MaskablePPO:
         """Return a new model, or that of the checkpoint."""
         config = self.config
         common: dict[str, Any] = {
@@ -215,7 +271,7 @@ class Sb3Run(Run):
         if self._checkpoint is not None:
             return MaskablePPO.load(self._checkpoint, env, **common)
         return MaskablePPO(
-            "MlpPolicy",
+            DecisionPolicy,
             env,
             learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
             n_steps=config.n_steps,
@@ -226,7 +282,11 @@ class Sb3Run(Run):
             clip_range=config.clip_range,
             ent_coef=config.ent_coef,
             vf_coef=config.vf_coef,
-            policy_kwargs={"net_arch": [config.width] * config.layers},
+            policy_kwargs={
+                "features_extractor_class": Network,
+                "features_extractor_kwargs": {"size": config.size, "seed": config.seed},
+                "net_arch": [],
+            },
             seed=config.seed,
             **common,
         )
@@ -242,10 +302,10 @@ class Sb3Run(Run):
 
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""
-        config, best = self.config, MlpModel.load(self.folder / "best")
+        config, best = self.config, DecisionModel.load(self.folder / "best")
         near = Curve.load(self.folder).elo()
         with self.evaluating():
-            result = self.evaluate(best.agent(), config.final_games, config.steps, near)
+            result = self.evaluate(DecisionsBot(best), config.final_games, config.steps, near)
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         return result
 
@@ -283,8 +343,8 @@ class Export(BaseCallback):
             "payoff": payoff,
             **provenance(),
         }
-        weights = actor(model.policy.state_dict(), self.config.layers)
-        MlpModel(self.config.size, weights, about).save(self.folder / name)
+        assert isinstance(model.policy, DecisionPolicy)
+        model.policy.model(self.config.size, about).save(self.folder / name)
 
     def _on_step(self) -> bool:
         assert isinstance(self.parent, MaskableEvalCallback) and isinstance(self.model, MaskablePPO)
@@ -346,8 +406,9 @@ class Rate(BaseCallback):
 
     def _on_step(self) -> bool:
         run, done = self._run, self.num_timesteps
-        config, weights = run.config, actor(self.model.policy.state_dict(), run.config.layers)
-        agent = MlpModel(config.size, weights).agent()
+        config, policy = run.config, self.model.policy
+        assert isinstance(policy, DecisionPolicy)
+        agent = DecisionsBot(policy.model(config.size))
         result = run.evaluate(agent, config.eval_games, done, self.curve.elo())
         point = {"decisions": done, "seconds": round(run.clock.total(), 1)}
         payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]

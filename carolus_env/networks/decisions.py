@@ -1,0 +1,365 @@
+"""A policy over single decisions: logits of the 95 actions, and what each seat expects to be paid.
+
+The network is built as the game is. It sees an observation as three kinds of vectors: one for each
+region, one for each clan, and one for the rest, the *whole*. All regions share their weights, and
+so do all clans: what is learnt of one holds for all, and renaming the clans renames the outputs and
+changes nothing else. Numbers become *steps*, 1 for each bound that they reach ("at least 2
+stronger"). In each of `LAYERS` layers regions and clans exchange messages along the paladins::
+
+    clans   = relu(clans + sum of the regions, once for each paladin there + whole)
+    regions = relu(regions + sum of the clans, once for each paladin here + whole + place)
+    whole   = relu(whole + sum of the regions + sum of the clans)
+
+each term through a matrix of its own. A clan gives the logits of its crown and its place in court,
+a region those of the Emperor's steps to it, both together those of a paladin of that clan there. A
+disc looks at all regions within its reach.
+
+`forward` is one function for NumPy and PyTorch: libraries train it, and bots play it without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from carolus_env.engine import observation
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CASTLES_TO_WIN,
+    CLANS,
+    DICE,
+    DISCS,
+    MAX_PLAYERS,
+    MIN_REGIONS,
+    TEAMS,
+    TERRITORIES,
+)
+from carolus_env.networks.files import Model
+from carolus_env.system.arrays import F32
+from carolus_env.system.options import whole_number
+
+LAYERS: Final = 2
+LIMITS: Final = (1, 1024)
+"""The lowest and the highest `Size.region` and `Size.whole`."""
+
+# Steps: from the first number to the last.
+MARGINS: Final = (-3, 4)
+"""Of a team's strength on a region over the strongest other team's."""
+LEADS: Final = (-3, 4)
+"""Of a player's paladins of a clan in court over the most of another player."""
+HELD: Final = (1, 4)
+"""Of a player's paladins of a clan in reserve."""
+FEW_REGIONS: Final = (MIN_REGIONS, 12)
+"""Of the number of regions."""
+
+# Scales bring inputs, messages and sums to the order of 1. They belong to the weights.
+CASTLES_SCALE: Final = 0.25
+PALADINS_SCALE: Final = 0.2  # on a region, and of messages
+COURT_SCALE: Final = 0.1
+RESERVE_SCALE: Final = 0.2
+CLAN_SCALE: Final = 0.05  # paladins of a clan on all regions
+SUPPLY_SCALE: Final = 0.025
+REGIONS_SUM_SCALE: Final = 0.2
+CLANS_SUM_SCALE: Final = 0.4
+REACH_SCALE: Final = 0.5
+
+_OF_CLANS: Final = {"supply", "reserves", "courts", "control"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """The sizes of a network.
+
+    Attributes:
+        players: number of players, 2 to 4.
+        region: width of the vectors of regions and clans.
+        whole: width of the vector of the whole.
+
+    Raises:
+        ValueError: for a size that no network can have.
+    """
+
+    players: int
+    region: int = 32
+    whole: int = 128
+
+    def __post_init__(self) -> None:
+        whole_number("players", self.players, 2, MAX_PLAYERS)
+        for name in ("region", "whole"):
+            whole_number(name, getattr(self, name), *LIMITS)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of weights: inputs first; ``*_b`` are biases."""
+        seen = inputs(
+            np.zeros((1, observation.length(self.players)), np.float32), self.players, np
+        )
+        d, z, rest = self.region, self.whole, seen.whole.shape[-1]
+        shapes: dict[str, tuple[int, ...]] = {"whole": (rest, z), "whole_b": (z,)}
+        clan, region = seen.clans.shape[-1], seen.regions.shape[-1]
+        for layer in range(LAYERS):
+            shapes |= {
+                f"clan_{layer}": (clan, d),
+                f"clan_{layer}_region": (region, d),
+                f"clan_{layer}_whole": (z, d),
+                f"clan_{layer}_b": (d,),
+                f"region_{layer}": (region, d),
+                f"region_{layer}_clan": (d, d),
+                f"region_{layer}_whole": (z, d),
+                f"region_{layer}_b": (TERRITORIES, d),
+                f"whole_{layer}": (z, z),
+                f"whole_{layer}_region": (d, z),
+                f"whole_{layer}_clan": (d, z),
+                f"whole_{layer}_b": (z,),
+            }
+            clan = region = d
+        return {
+            **shapes,
+            "payoff": (z, self.players),
+            "payoff_b": (self.players,),
+            "disc": (z, DISCS),
+            "disc_b": (DISCS,),
+            "reach_region": (d, d),
+            "reach_whole": (z, d),
+            "reach_b": (DISCS, d),
+            "reach": (d, 1),
+            "crown": (d, 1),
+            "court": (d, 1),
+            "move": (d, 1),
+            "move_b": (DISCS,),
+            "place_clan": (d, 1),
+            "place_region": (d, 1),
+            "pair_clan": (d, d),
+            "pair_region": (d, d),
+        }
+
+
+class DecisionModel(Model[Size]):
+    """A trained network; see `Model`."""
+
+    format: ClassVar[str] = "carolus-decisions"
+    version: ClassVar[int] = 1
+    size_type: ClassVar[type] = Size
+
+    @classmethod
+    def versions(cls) -> dict[str, str | int]:
+        """Return the format and the versions, that of the observation included."""
+        return {**super().versions(), "observation_version": observation.VERSION}
+
+
+def random_weights(size: Size, seed: int) -> dict[str, F32]:
+    """Return weights to begin with: all legal actions are about equally likely.
+
+    They are He's (arXiv:1502.01852) before a rectifier, less where several terms are added, and
+    small before the outputs.
+    """
+    random, weights = np.random.default_rng(seed), {}
+    outputs = {"payoff", "disc", "reach", "crown", "court", "move", "pair_clan"}
+    outputs |= {"place_clan", "place_region"}
+    for name, shape in size.shapes().items():
+        spread = math.sqrt(2 / shape[0])
+        if name.endswith("_b"):
+            spread = 0.0
+        elif name in outputs:
+            spread *= 0.02
+        elif name.rstrip("01") != name or name in ("whole", "pair_region"):
+            spread *= 1.0
+        else:  # one of several terms
+            spread *= 0.5
+        weights[name] = (spread * random.standard_normal(shape)).astype(np.float32)
+    return weights
+
+
+# ------------------------------------------------------------------------------------- inputs
+
+
+class Inputs(NamedTuple):
+    """What the network sees of N positions, float32 arrays of NumPy or PyTorch.
+
+    Attributes:
+        whole: ``(N, A)``.
+        clans: ``(N, 5, B)``.
+        regions: ``(N, 15, C)``.
+        paladins: ``(N, 5, 15)`` paladins by clan and region, scaled.
+        exists: ``(N, 15)`` 1 for each region in the circle.
+        count: ``(N, 1)`` the number of regions.
+    """
+
+    whole: Any
+    clans: Any
+    regions: Any
+    paladins: Any
+    exists: Any
+    count: Any
+
+
+def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
+    """Arrange observations.
+
+    Args:
+        observations: ``(N, length)`` observations, whole numbers as float32.
+        players: 2, 3 or 4.
+        xp: ``numpy`` or ``torch``.
+    """
+    n, teams = len(observations), TEAMS[players]
+    blocks = {
+        block.name: observations[:, where].reshape(n, *block.shape)
+        for block, where in zip(
+            observation.layout(players), observation.slices(players).values(), strict=True
+        )
+    }
+
+    def numbers(count: int) -> Any:
+        """Return ``0 .. count - 1``."""
+        device = {} if xp is np else {"device": observations.device}
+        return xp.arange(count, dtype=xp.float32, **device)
+
+    def steps(x: Any, bounds: tuple[int, int]) -> Any:
+        """Return 1 for each step that ``x`` reaches, else 0, along a new last axis."""
+        low, high = bounds
+        return xp.clip(x[..., None] - (numbers(high - low + 1) + (low - 1)), 0, 1)
+
+    def by_clan(x: Any) -> Any:
+        """Turn ``(N, K, 5, ...)`` into ``(N, 5, ...)``."""
+        return xp.moveaxis(x, 2, 1).reshape(n, CLANS, -1)
+
+    paladins, exists = blocks["region_paladins"], blocks["region_exists"]
+    count = exists.sum(1)[:, None]
+    castles = blocks["region_castles"]
+    owned = xp.concatenate([xp.clip(castles, 0, 1), CASTLES_SCALE * castles], axis=1)
+    margins = _over_others(blocks["region_strength"], xp)
+    margins = margins[:, :1] if teams == 2 else margins  # the other one is its negative
+    place = numbers(TERRITORIES)
+    after = (place + 1) * xp.clip(count - 1 - place, 0, 1)
+    before = place - 1 + count * xp.clip(1 - place, 0, 1)
+    regions = xp.concatenate(
+        [
+            exists[:, None],
+            owned,
+            xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, TERRITORIES),
+            take(owned, after[:, None], xp),
+            take(owned, before[:, None], xp),
+            PALADINS_SCALE * paladins.sum(1)[:, None],
+        ],
+        axis=1,
+    )
+    courts, control, reserves = blocks["courts"], blocks["control"], blocks["reserves"]
+    ours = (control * blocks["partner"][:, :, None]).sum(1)[:, None]
+    theirs = control.sum(1)[:, None] - ours
+    clans = xp.concatenate(
+        [
+            by_clan(steps(_over_others(courts, xp), LEADS)),
+            by_clan(steps(reserves, HELD)),
+            by_clan(xp.concatenate([control, ours, theirs], axis=1)),
+            by_clan(COURT_SCALE * courts),
+            by_clan(RESERVE_SCALE * reserves),
+            SUPPLY_SCALE * blocks["supply"][:, :, None],
+            CLAN_SCALE * paladins.sum(2)[:, :, None],
+        ],
+        axis=2,
+    )
+    rest = [
+        (blocks[block.name] / block.scale).reshape(n, -1)
+        for block in observation.layout(players)
+        if block.name not in _OF_CLANS and not block.name.startswith("region_")
+    ]
+    whole = xp.concatenate(
+        [
+            *rest,
+            steps(blocks["placements_left"].reshape(n), (1, DICE[players])),
+            steps(blocks["castles"], (1, CASTLES_TO_WIN[players])).reshape(n, -1),
+            steps(count[:, 0], FEW_REGIONS),
+        ],
+        axis=1,
+    )
+    return Inputs(
+        whole, clans, xp.swapaxes(regions, 1, 2), PALADINS_SCALE * paladins, exists, count
+    )
+
+
+def _over_others(x: Any, xp: ModuleType) -> Any:
+    """Return each of K numbers less the largest of the others, ``(N, K, M)``."""
+    most = []
+    for k in range(x.shape[1]):
+        first, *others = (x[:, other] for other in range(x.shape[1]) if other != k)
+        for another in others:
+            first = xp.maximum(first, another)
+        most.append(first)
+    return x - xp.stack(most, axis=1)
+
+
+def take(x: Any, where: Any, xp: ModuleType) -> Any:
+    """Pick entries of the last axis of ``(N, K, M)`` by ``(N, 1, L)`` indices: ``(N, K, L)``."""
+    if xp is np:
+        return np.take_along_axis(x, where.astype(np.int64), axis=2)
+    return xp.take_along_dim(x, where.long(), dim=2)
+
+
+# ------------------------------------------------------------------------------------ forward
+
+
+def forward(
+    weights: Mapping[str, Any], observations: Any, players: int, xp: ModuleType
+) -> tuple[Any, Any]:
+    """Compute logits and values.
+
+    Args:
+        weights: the arrays that `Size.shapes` names, of ``xp``.
+        observations: ``(N, length)`` observations, whole numbers as float32.
+        players: 2, 3 or 4.
+        xp: ``numpy`` or ``torch``.
+
+    Returns:
+        ``(N, 95)`` logits, those of illegal actions included, and ``(N, players)`` expected payoffs
+        of the seats, clockwise from the viewer's; float32.
+    """
+    w, seen = weights, inputs(observations, players, xp)
+    relu = _relu if xp is np else xp.relu
+    regions, clans, paladins, exists = seen.regions, seen.clans, seen.paladins, seen.exists
+    whole = relu(seen.whole @ w["whole"] + w["whole_b"])
+    for i in range(LAYERS):
+        clans = relu(
+            clans @ w[f"clan_{i}"]
+            + (paladins @ regions) @ w[f"clan_{i}_region"]
+            + (whole @ w[f"clan_{i}_whole"])[:, None]
+            + w[f"clan_{i}_b"]
+        )
+        messages = xp.swapaxes(paladins, 1, 2) @ (clans @ w[f"region_{i}_clan"])
+        here = (whole @ w[f"region_{i}_whole"])[:, None] + w[f"region_{i}_b"]
+        regions = relu(regions @ w[f"region_{i}"] + messages + here) * exists[:, :, None]
+        whole = relu(
+            whole @ w[f"whole_{i}"]
+            + (REGIONS_SUM_SCALE * regions.sum(1)) @ w[f"whole_{i}_region"]
+            + (CLANS_SUM_SCALE * clans.sum(1)) @ w[f"whole_{i}_clan"]
+            + w[f"whole_{i}_b"]
+        )
+    values = whole @ w["payoff"] + w["payoff_b"]
+
+    within = REACH_SCALE * xp.cumsum(regions[:, 1 : DISCS + 1], 1)  # the reach of each disc
+    reach = within @ w["reach_region"] + (whole @ w["reach_whole"])[:, None] + w["reach_b"]
+    discs = whole @ w["disc"] + w["disc_b"] + (relu(reach) @ w["reach"])[:, :, 0]
+    crowns = (clans @ w["crown"])[:, :, 0]
+    stops = xp.swapaxes(regions @ w["move"], 1, 2)
+    step = _steps_of_the_emperor(seen.count, xp)
+    moves = take(stops, step[:, None], xp)[:, 0] + w["move_b"]
+    pairs = (clans @ w["pair_clan"]) @ xp.swapaxes(regions @ w["pair_region"], 1, 2)
+    pairs = pairs + clans @ w["place_clan"] + xp.swapaxes(regions @ w["place_region"], 1, 2)
+    places = xp.concatenate([clans @ w["court"], pairs], axis=2).reshape(len(whole), -1)
+    logits = xp.concatenate([discs, crowns, moves, places], axis=1)
+    assert logits.shape[1] == ACTIONS
+    return logits, values
+
+
+def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
+    """Return the regions that 1 to 5 steps lead to, ``(N, 5)``, in circles of ``(N, 1)`` regions."""
+    device = {} if xp is np else {"device": count.device}
+    steps = xp.arange(1, DISCS + 1, dtype=xp.float32, **device)
+    return steps - count * xp.floor((steps + 0.5) / count)
+
+
+def _relu(x: F32) -> F32:
+    return np.maximum(x, np.float32(0))
