@@ -31,9 +31,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 try:
     import torch
 except ModuleNotFoundError as error:
@@ -70,9 +67,7 @@ class Args:
     learning_rate: float = option(
         1e-3, "learning rate of Adam at the start; it falls linearly to 0", among=(0, None)
     )
-    gae_lambda: float = option(
-        0.97, "lambda of generalised advantage estimation", among=(0, None)
-    )
+    gae_lambda: float = option(0.97, "lambda of generalised advantage estimation", among=(0, None))
     clip: float = option(0.2, "PPO's clip range", among=(0, None))
     entropy_weight: float = option(0.005, "weight of the entropy bonus", among=(0, None))
     value_weight: float = option(0.5, "weight of the values' squared error", among=(0, None))
@@ -94,7 +89,7 @@ class Network(nn.Module):
     def __init__(self, size: Size, seed: int) -> None:
         super().__init__()
         self.size = size
-        self.weights = nn.ParameterDict(
+        self.weights: Any = nn.ParameterDict(
             {
                 name: nn.Parameter(torch.from_numpy(weight))
                 for name, weight in random_weights(size, seed).items()
@@ -104,7 +99,9 @@ class Network(nn.Module):
     def forward(self, obs: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
         """Return log probabilities ``(N, 95)`` and values ``(N, players)``."""
         logits, values = forward(self.weights, obs.float(), self.size.players, torch)
-        return logits.masked_fill(masks == 0, -1e9).log_softmax(dim=1), values  # finite: 0 x it is 0
+        return logits.masked_fill(masks == 0, -1e9).log_softmax(
+            dim=1
+        ), values  # finite: 0 x it is 0
 
     def model(self, about: dict[str, Any]) -> DecisionModel:
         """Return the network as NumPy arrays, a file's contents."""

@@ -36,8 +36,8 @@ from carolus_env.bots.agent import drawn
 from carolus_env.bots.decisions import DecisionsBot
 from carolus_env.engine import legal_masks
 from carolus_env.engine.observation import observe
-from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.rules import ACTIONS
+from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.evaluation.placing import Evaluation
@@ -117,7 +117,7 @@ class Network(BaseFeaturesExtractor):
         super().__init__(observation_space, ACTIONS + 1)
         self.players = size.players
         first = random_weights(size, seed)
-        self.weights = nn.ParameterDict(
+        self.weights: Any = nn.ParameterDict(
             {name: nn.Parameter(torch.from_numpy(weight)) for name, weight in first.items()}
         )
 
@@ -144,14 +144,14 @@ class DecisionPolicy(MaskableActorCriticPolicy):
 
     def _build(self, lr_schedule: Schedule) -> None:
         super()._build(lr_schedule)
-        self.action_net, self.value_net = Columns(0, ACTIONS), Columns(ACTIONS, ACTIONS + 1)
-        self.optimizer = self.optimizer_class(
-            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
-        )
+        self.action_net: Any = Columns(0, ACTIONS)
+        self.value_net: Any = Columns(ACTIONS, ACTIONS + 1)
+        optimizer: Any = self.optimizer_class
+        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def model(self, size: Size, about: dict[str, Any] | None = None) -> DecisionModel:
         """Return the network as it is now."""
-        weights = self.features_extractor.weights
+        weights: Any = self.features_extractor.weights
         arrays = {name: weight.detach().cpu().numpy().copy() for name, weight in weights.items()}
         return DecisionModel(size, arrays, about or {})
 
@@ -166,7 +166,7 @@ class Itself(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`."""
         observations = torch.from_numpy(observe(states)).to(self.policy.device)
-        choice = self.policy.get_distribution(observations, legal_masks(states))
+        choice: Any = self.policy.get_distribution(observations, legal_masks(states))
         return drawn(choice.distribution.probs.cpu().numpy().astype(np.float64), generators)
 
 
@@ -185,9 +185,7 @@ _EVALUATION: Final = 2**63
 """Number of the seed of evaluations; those of training have the number of decisions before them."""
 
 
-def make_env(
-    config: Sb3Config, opponents: str | Agent, n: int, number: int = 0
-) -> CarolusVecEnv:
+def make_env(config: Sb3Config, opponents: str | Agent, n: int, number: int = 0) -> CarolusVecEnv:
     """Make ``n`` games, with a seed derived from the run's seed and a number."""
     seed = derived_seed(config.seed, number)
     return CarolusVecEnv(config.rules, n, opponents, seed=seed, dtype=np.uint8)

@@ -95,9 +95,7 @@ class Size:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each array of weights: inputs first; ``*_b`` are biases."""
-        seen = inputs(
-            np.zeros((1, observation.length(self.players)), np.float32), self.players, np
-        )
+        seen = inputs(np.zeros((1, observation.length(self.players)), np.float32), self.players, np)
         d, z, rest = self.region, self.whole, seen.whole.shape[-1]
         shapes: dict[str, tuple[int, ...]] = {"whole": (rest, z), "whole_b": (z,)}
         clan, region = seen.clans.shape[-1], seen.regions.shape[-1]
@@ -355,7 +353,7 @@ def forward(
 
 
 def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
-    """Return the regions that 1 to 5 steps lead to, ``(N, 5)``, in circles of ``(N, 1)`` regions."""
+    """Return the regions that 1 to 5 steps lead to, ``(N, 5)``; ``count`` is ``(N, 1)``."""
     device = {} if xp is np else {"device": count.device}
     steps = xp.arange(1, DISCS + 1, dtype=xp.float32, **device)
     return steps - count * xp.floor((steps + 0.5) / count)
