@@ -299,8 +299,8 @@ NUMBER = r"option {} must be a (whole )?number from {}, got {}"
         ("ppo:5p", r"^5p\.safetensors: cannot be read"),
         ("search:2p,sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
         ("search:2p,depth=3", "has no option 'depth=3'"),
-        ("sb3", "needs the path of a model"),
-        ("sb3:nowhere", r"^nowhere\.safetensors: cannot be read"),
+        ("decisions", "needs the path of a model"),
+        ("decisions:nowhere", r"^nowhere\.safetensors: cannot be read"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_agent_and_the_right_ones(tmp_path, spec, reason):

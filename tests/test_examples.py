@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import GameBatch, Rules, evaluation
+from carolus_env import GameBatch, Rules, bots, evaluation
 from carolus_env.commands import dataset
+from carolus_env.networks.decisions import Size
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
-SELF_PLAY = EXAMPLE.with_name("ppo_self_play.py")
 
 
 @pytest.fixture
@@ -29,49 +29,44 @@ def run(monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize(
-    ("turns", "outputs"), [([], 95), pytest.param(["--turns"], 1, marks=pytest.mark.slow)]
-)
-def test_ppo_in_one_file_trains_evaluates_and_saves(run, tmp_path, turns, outputs):
-    weights = tmp_path / "weights.safetensors"
-    options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
-    words = [*turns, *options.split(), "--eval-games=12", "--save", str(weights)]
-    first, *progress, last = run(EXAMPLE, *words)
-    opponents = "planner:errors=0.1" if turns else "greedy"
-    for when, line in (("before", first), ("after", last)):
-        assert line.startswith(f"{when} training: win rate ")
-        assert line.endswith(f"against {opponents}, 12 games of 3 players")
-    assert [line.split()[0] for line in progress] == ["256", "512"]
-    assert safetensors.load_file(weights)["policy.4.bias"].shape == (outputs,)
+def test_ppo_in_one_file_trains_evaluates_and_saves_what_a_bot_plays(run, tmp_path):
+    options = "--players 3 --games 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
+    options += " --eval-every 300 --eval-games 6 --opponents greedy --save"
+    lines = run(EXAMPLE, *options.split(), str(tmp_path / "mine.safetensors"))
+    assert [line.split()[0] for line in lines if "entropy" in line] == ["256", "512"]
+    last = lines[-1]
+    assert last.startswith("win rate ") and last.endswith("greedy, 6 games of 3 players")
+    agent = bots.make(f"decisions:{tmp_path / 'mine.safetensors'}")
+    assert evaluation.play_pairing((agent, "random"), Rules(3), 6, seed=1).games == 6
 
 
-def test_ppo_in_one_file_bootstraps_across_no_end_and_plays_legal_actions_only():
+def test_ppo_in_one_file_learns_what_legal_actions_gain():
+    """An update makes an action with a gain likelier; illegal ones stay without probability."""
     names = runpy.run_path(str(EXAMPLE))
-    rewards, values = torch.zeros(3, 2), torch.full((3, 2), 0.5)
-    rewards[1, 0] = -1.0  # the first game is lost with the second decision
-    ends = torch.tensor([[False, False], [True, False], [False, False]])
-    result = names["advantages"](rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
-    assert result[:, 0].tolist() == pytest.approx([-0.75, -1.5, 0.4])
-    assert result[:, 1].tolist() == pytest.approx([0.1, 0.2, 0.4])
-    args = names["Args"](hidden=8)
-    envs = names["make"](args, 16)
-    network = names["Network"](envs, args.hidden)
-    obs, masks = names["as_tensors"](*envs.reset(seed=1))
-    choice, _ = network(obs, masks)
-    assert (choice.probs > 0).equal(masks)
-    assert choice.entropy().isfinite().all()
-    for _ in range(300):
-        moves = network(obs, masks)[0].sample()
-        following, _, _, _, infos = envs.step(moves.numpy())
-        assert "illegal" not in infos.get("final_info", {})
-        obs, masks = names["as_tensors"](following, infos)
-        assert masks.any(dim=1).all(), "every step is a decision in every game"
+    args = names["Args"](games=4, rollout=8, minibatch=8, region=8, whole=8, learning_rate=0.01)
+    batch = GameBatch(Rules(), 4, seed=1, observation="uint8")
+    network = names["Network"](Size(2, 8, 8), 1)
+    decisions = names["Decisions"](args, batch)
+    names["play"](batch, network, decisions)
+    obs, masks = decisions.obs.flatten(0, 1), decisions.masks.flatten(0, 1)
+    actions = decisions.actions.flatten()[:, None]
+    before, _ = network(obs, masks)
+    assert (before.exp() > 0).equal(masks == 1)
+    assert masks.gather(1, actions).all()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    decisions.rewards[3, :, 0], decisions.rewards[3, :, 1] = 1.0, -1.0  # seat 0 has won them all
+    decisions.goes_on[3] = 0.0
+    names["learn"](network, optimizer, decisions, args)
+    after, _ = network(obs, masks)
+    gained = (after - before).gather(1, actions)[:, 0][:16]  # of the first four steps
+    seats = decisions.seats.flatten()[:16]
+    assert gained[seats == 0].mean() > gained[seats == 1].mean()
 
 
 def test_ppo_by_self_play_gives_each_seat_the_advantages_of_its_own_payoffs():
-    names = runpy.run_path(str(SELF_PLAY))
-    args = names["Args"](players=3, games=2, steps=3)
-    batch = GameBatch(Rules(3), 2, seed=1, observation="float32")
+    names = runpy.run_path(str(EXAMPLE))
+    args = names["Args"](players=3, games=2, rollout=3)
+    batch = GameBatch(Rules(3), 2, seed=1, observation="uint8")
     decisions = names["Decisions"](args, batch)
     decisions.goes_on[:] = 1.0
     decisions.goes_on[1, 0] = 0.0  # the first game ends with the second decision
@@ -86,11 +81,6 @@ def test_ppo_by_self_play_gives_each_seat_the_advantages_of_its_own_payoffs():
     counted = names["clockwise"](per_seat, torch.tensor([2]), 1)
     assert counted.tolist() == [[12.0, 10.0, 11.0]]
     assert names["clockwise"](counted, torch.tensor([2]), -1).equal(per_seat)
-
-
-def test_ppo_by_self_play_learns_and_plays_against_bots(run):
-    options = "--players 4 --games 8 --steps 8 --minibatches 2 --minutes 0.01 --opponents random"
-    assert "against random (" in run(SELF_PLAY, *options.split(), "--eval-games", "24")[-1]
 
 
 @pytest.mark.slow

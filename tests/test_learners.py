@@ -22,7 +22,7 @@ pytest.importorskip("rich")
 
 from networks import random_model
 
-from carolus_env import evaluation
+from carolus_env import evaluation, legal_masks, new_games, new_streams
 from carolus_env.bots import make
 from carolus_env.commands import train
 from carolus_env.engine.rules import OPTIONS, Rules
@@ -45,7 +45,7 @@ SMALL = {
     "ppo": f"{NETWORK} --games 8 --rollout 16 --batch 32 --steps 512 --eval-every 256 "
     "--curve-every 128",
     "value": f"{NETWORK} --games 50 --games-per-round 4 --eval-every 30 --curve-every 10",
-    "sb3": "--width 8 --envs 8 --n-steps 16 --batch-size 32 --n-epochs 1 --opponents random "
+    "sb3": "--region 8 --whole 8 --envs 8 --n-steps 16 --batch-size 32 --n-epochs 1 "
     "--max-rounds 20 --steps 512 --eval-every 256",
 }
 """The options of a run of some seconds."""
@@ -123,7 +123,7 @@ def slow(*values):
         slow("value", 4, ADJACENT),
         ("sb3", 2, ""),
         slow("sb3", 3, ""),
-        ("sb3", 4, "--actions decisions"),
+        ("sb3", 4, "--opponents random"),
     ],
 )
 def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rules):
@@ -141,7 +141,8 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
     assert (final["players"], final["about"][unit]) == (players, POINTS[learner]["training"][-1])
     assert final["about"]["rules"]["players"] == players
     assert final["about"]["command"].startswith(f"python train.py --learner {learner}")
-    spec = f"{learner}:{folder}/best"
+    kind = LEARNERS[learner].config_type()
+    spec = f"{kind.bot or learner}:{folder}/best"
     pair = make(spec), make("random")
     assert evaluation.play_pairing(pair, Rules(players), 6, seed=1).games >= 6
     assert f"evaluate.py{spec}planner--players{players}" in shown.replace(" ", "")
@@ -261,9 +262,7 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     expected = "train.py: torch is missing; --learner sb3 needs the extra 'sb3': pip install"
     assert done.stderr.startswith(expected)
     env = Path("carolus_env/envs/sb3.py").resolve(), "needs the extra 'sb3'"
-    examples = (
-        Path(f"examples/{name}.py") for name in ("ppo_torch", "clone_torch", "ppo_self_play")
-    )
+    examples = (Path(f"examples/{name}.py") for name in ("ppo_torch", "clone_torch"))
     for path, said in (env, *((example.resolve(), "[sb3]'") for example in examples)):
         done = blocked([str(path)])
         assert done.returncode == 1 and "is missing" in done.stderr and said in done.stderr
@@ -462,18 +461,34 @@ def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(r
     assert len(digests) == 1
     from sb3_contrib import MaskablePPO
 
-    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
-    from carolus_env.envs.turns import Turns
-    from carolus_env.integrations.agents import MlpModel
+    from carolus_env.envs.sb3 import CarolusVecEnv
 
     theirs = MaskablePPO.load(folder / "resume" / "model_512_steps")
-    env = CarolusTurnsVecEnv(Rules(), 64, "random", seed=3, turns=Turns(8))
-    obs = env.reset()
+    env = CarolusVecEnv(Rules(), 64, "random", seed=3, dtype="uint8")
+    obs, ours = env.reset(), make(f"decisions:{final}")
     for _ in range(10):
-        masks = env.action_masks()
-        ours = MlpModel.load(final).choose(obs, masks == 1)
-        assert (ours == theirs.predict(obs, action_masks=masks, deterministic=True)[0]).all()
-        obs, *_ = env.step(ours)
+        states, masks = env.games.states, env.action_masks()
+        actions = ours.act(states, new_streams(0, len(states)))
+        assert (actions == theirs.predict(obs, action_masks=masks, deterministic=True)[0]).all()
+        obs, *_ = env.step(actions)
+
+
+def test_the_opponent_self_draws_from_the_policy_as_it_is_now():
+    sb3 = pytest.importorskip("carolus_env.learners.sb3")
+    import torch
+    from sb3_contrib import MaskablePPO
+
+    itself = sb3.Itself()
+    env = sb3.make_env(sb3.Sb3Config(), itself, 4)
+    network = sb3.network_arguments(sb3.Size(2, 8, 8), seed=1)
+    itself.policy = MaskablePPO(sb3.DecisionPolicy, env, policy_kwargs=network).policy
+    states = new_games(Rules(), 400, seed=1)
+    states = states[legal_masks(states)[:, 3] == 1]  # disc 4 may be played
+    drawn = itself.act(states, new_streams(1, len(states)))
+    assert set(drawn.tolist()) == {0, 1, 2, 3, 4}
+    with torch.no_grad():
+        itself.policy.features_extractor.weights["disc_b"][3] = 50.0
+    assert (itself.act(states, new_streams(1, len(states))) == 3).all()
 
 
 def config_with(folder, **options):
@@ -638,12 +653,11 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ("value", "--first-square 0", "--first-square must be a number above 0"),
         ("value", "--minutes 1", "after games or after minutes"),
         ("ppo value", "--partners adjacent", "--partners needs --players 4"),
-        ("sb3", "--actions decisions --candidates 9", "--candidates needs --actions turns"),
         ("ppo", "--games 1", "games must be at least one for each of 2 workers, got 1"),
         ("ppo", "--clip 0", "--clip must be a number above 0 and of at most 1, got 0"),
         ("ppo", "--entropy -1", "--entropy must be a number from 0 to 100, got -1"),
-        ("sb3", "--width 0", "--width must be a whole number from 1 to 1,024, got 0"),
-        ("sb3", "--candidates 3", "--candidates must be a whole number from 5 to"),
+        ("sb3", "--whole 0", "--whole must be a whole number from 1 to 1,024, got 0"),
+        ("sb3", "--opponents nobody", "unknown agent 'nobody'; known are"),
     ],
 )
 def test_a_wrong_option_is_reported_before_anything_starts(

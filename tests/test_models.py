@@ -11,11 +11,11 @@ from networks import random_model
 from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
-from carolus_env import bots, evaluation
+from carolus_env import bots, engine, evaluation
 from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
+from carolus_env.engine import observation
 from carolus_env.envs.gym import CarolusVectorEnv
-from carolus_env.integrations import agents
-from carolus_env.networks import files
+from carolus_env.networks import decisions, files
 from carolus_env.system import tensors
 
 
@@ -225,40 +225,78 @@ def test_a_model_of_the_package_is_for_its_number_of_players_and_named_if_missin
         bots.make(bot).act(ce.new_games(ce.Rules(3), 4, seed=1), ce.new_streams(0, 4))
 
 
-def sb3_model(candidates=6, players=2, seed=1):
-    size = agents.MlpSize(players, candidates, width=8, layers=2)
-    random = np.random.default_rng(seed)
-    weights = {
-        name: random.normal(size=shape).astype(np.float32) for name, shape in size.shapes().items()
-    }
-    return agents.MlpModel(size, weights, {"seed": seed})
+def decision_model(players=2, seed=1):
+    size = decisions.Size(players, region=8, whole=12)
+    return decisions.DecisionModel(size, decisions.random_weights(size, seed), {"seed": seed})
 
 
-@pytest.mark.parametrize("candidates", [0, 6])
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_a_model_of_sb3_plays_in_the_arena_and_as_an_opponent(tmp_path, players, candidates):
-    sb3_model(candidates, players).save(tmp_path / "mine")
-    spec = f"sb3:{tmp_path}/mine"
+def test_a_policy_over_single_decisions_plays_in_the_arena_and_as_an_opponent(tmp_path, players):
+    decision_model(players).save(tmp_path / "mine")
+    spec = f"decisions:{tmp_path}/mine"
     assert evaluation.play_pairing((spec, "random"), ce.Rules(players), 12, seed=1).games >= 12
     envs = CarolusVectorEnv(4, players, spec)
     envs.reset(seed=1)
     envs.step(envs.action_masks().argmax(axis=1))
-    with pytest.raises(bots.AgentError, match=f"plays games of {players} players"):
+    states = ce.new_games(ce.Rules(players), 8, seed=2)
+    answer = bots.opinion(bots.make(spec), states)
+    chosen = bots.make(spec).act(states, ce.new_streams(0, 8))
+    assert (answer.probabilities.argmax(axis=1) == chosen).all()
+    with pytest.raises(bots.AgentError, match=f"has a model for {players} players, not for"):
         bots.make(spec).act_one(ce.new_games(ce.Rules(2 if players > 2 else 3), 1)[0])
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"candidates_version": 0}, "candidates_version must be "),
-        ({"format": "carolus-network"}, "format must be 'carolus-sb3', got 'carolus-network'"),
-        ({"candidates": 4}, "candidates must be 0 or from 5 to "),
-        ({"layers": 3}, "do not fit .*action.weight|hidden.2.bias is missing"),
+        ({"observation_version": 0}, "observation_version must be "),
+        ({"format": "carolus-network"}, "format must be 'carolus-decisions', got 'carolus-netw"),
+        ({"region": 0}, "region must be a whole number from 1 to "),
+        ({"whole": 13}, "do not fit .*disc must be float32"),
     ],
 )
-def test_a_file_that_is_no_model_of_sb3_is_refused(tmp_path, change, text):
+def test_a_file_that_is_no_policy_over_single_decisions_is_refused(tmp_path, change, text):
     path = tmp_path / "mine.safetensors"
-    sb3_model().save(path)
+    decision_model().save(path)
     rewrite(path, **change)
     with pytest.raises(ModelError, match=text):
-        bots.make(f"sb3:{path}")
+        bots.make(f"decisions:{path}")
+
+
+def renamed(seen, players, order):
+    """Return observations after the clans were renamed."""
+    blocks, axes = [], {"supply": 1, "region_paladins": 1, "reserves": 2, "courts": 2, "control": 2}
+    layout = observation.layout(players)
+    for block, where in zip(layout, observation.slices(players).values(), strict=True):
+        numbers = seen[:, where].reshape(len(seen), *block.shape)
+        if block.name in axes:
+            numbers = np.take(numbers, order, axis=axes[block.name])
+        blocks.append(numbers.reshape(len(seen), -1))
+    return np.hstack(blocks)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_policy_over_single_decisions_follows_the_clans_and_is_the_same_in_pytorch(players):
+    weights, order = decision_model(players).weights, np.array([3, 0, 4, 1, 2])
+    batch = ce.GameBatch(ce.Rules(players), 64, seed=5, observation="uint8")
+    streams = ce.new_streams(1, 64)
+    for _ in range(60):
+        batch.step(engine.random_actions(batch.states, streams))
+    seen = batch.turn().observations.astype(np.float32)
+    logits, values = decisions.forward(weights, seen, players, np)
+    others, same = decisions.forward(weights, renamed(seen, players, order), players, np)
+    np.testing.assert_allclose(same, values, atol=1e-5)
+    np.testing.assert_allclose(others[:, :5], logits[:, :5], atol=1e-5)
+    np.testing.assert_allclose(others[:, 5:10], logits[:, 5:10][:, order], atol=1e-5)
+    np.testing.assert_allclose(others[:, 10:15], logits[:, 10:15], atol=1e-5)
+    places, theirs = (all[:, 15:].reshape(64, 5, 16) for all in (logits, others))
+    np.testing.assert_allclose(theirs, places[:, order], atol=1e-5)
+    assert np.ptp(places, axis=1).mean() > 1e-3, "clans differ"
+    torch = pytest.importorskip("torch")
+    tensors = {name: torch.from_numpy(weight) for name, weight in weights.items()}
+    for ours, with_torch in zip(
+        (logits, values),
+        decisions.forward(tensors, torch.from_numpy(seen), players, torch),
+        strict=True,
+    ):
+        np.testing.assert_allclose(with_torch.numpy(), ours, atol=1e-5)

@@ -227,7 +227,7 @@ python train.py --learner value --minutes 4
         "run",
         """
 python train.py --learner sb3
-python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
+python train.py --learner sb3 --players 4 --opponents greedy
         """,
         SB3,
         slow=True,
@@ -236,24 +236,14 @@ python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
         "run",
         """
 python examples/ppo_torch.py
-python examples/ppo_torch.py --players 4 --opponents random --save weights.safetensors
-python examples/ppo_torch.py --turns
+python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
         """,
-        "--steps 64 --envs 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
-        slow=True,
-    ),
-    Rows(
-        "run",
-        """
-python examples/ppo_self_play.py
-python examples/ppo_self_play.py --games 256
-        """,
-        "--minutes 0.001 --games 4 --steps 4 --minibatches 1 --eval-games 2",
+        "--steps 64 --games 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
         slow=True,
     ),
     Rows(
         "name",
-        "python examples/ppo_self_play.py --device cuda --games 16384",
+        "python examples/ppo_torch.py --device cuda --games 16384 --minibatch 65536",
         why="needs a GPU; tests/on_gpu.py has what it uses",
     ),
     Rows(

@@ -156,6 +156,15 @@ class DecisionPolicy(MaskableActorCriticPolicy):
         return DecisionModel(size, arrays, about or {})
 
 
+def network_arguments(size: Size, seed: int) -> dict[str, Any]:
+    """Return the ``policy_kwargs`` of a `DecisionPolicy`."""
+    return {
+        "features_extractor_class": Network,
+        "features_extractor_kwargs": {"size": size, "seed": seed},
+        "net_arch": [],
+    }
+
+
 class Itself(Agent):
     """The policy that learns, in the other seats: draws from it as it is now."""
 
@@ -280,11 +289,7 @@ class Sb3Run(Run):
             clip_range=config.clip_range,
             ent_coef=config.ent_coef,
             vf_coef=config.vf_coef,
-            policy_kwargs={
-                "features_extractor_class": Network,
-                "features_extractor_kwargs": {"size": config.size, "seed": config.seed},
-                "net_arch": [],
-            },
+            policy_kwargs=network_arguments(config.size, config.seed),
             seed=config.seed,
             **common,
         )

@@ -1,4 +1,4 @@
-"""A policy over single decisions: logits of the 95 actions, and what each seat expects to be paid.
+"""A policy over single decisions: logits of the 95 actions, and each seat's expected payoff.
 
 The network is built as the game is. It sees an observation as three kinds of vectors: one for each
 region, one for each clan, and one for the rest, the *whole*. All regions share their weights, and
@@ -117,8 +117,8 @@ class Size:
             clan = region = d
         return {
             **shapes,
-            "payoff": (z, self.players),
-            "payoff_b": (self.players,),
+            "share": (z, TEAMS[self.players]),
+            "share_b": (TEAMS[self.players],),
             "disc": (z, DISCS),
             "disc_b": (DISCS,),
             "reach_region": (d, d),
@@ -156,7 +156,7 @@ def random_weights(size: Size, seed: int) -> dict[str, F32]:
     small before the outputs.
     """
     random, weights = np.random.default_rng(seed), {}
-    outputs = {"payoff", "disc", "reach", "crown", "court", "move", "pair_clan"}
+    outputs = {"share", "disc", "reach", "crown", "court", "move", "pair_clan"}
     outputs |= {"place_clan", "place_region"}
     for name, shape in size.shapes().items():
         spread = math.sqrt(2 / shape[0])
@@ -185,6 +185,7 @@ class Inputs(NamedTuple):
         paladins: ``(N, 5, 15)`` paladins by clan and region, scaled.
         exists: ``(N, 15)`` 1 for each region in the circle.
         count: ``(N, 1)`` the number of regions.
+        partner: ``(N, players)`` 1 for each seat of the viewer's team.
     """
 
     whole: Any
@@ -193,6 +194,7 @@ class Inputs(NamedTuple):
     paladins: Any
     exists: Any
     count: Any
+    partner: Any
 
 
 def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
@@ -274,9 +276,9 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
         ],
         axis=1,
     )
-    return Inputs(
-        whole, clans, xp.swapaxes(regions, 1, 2), PALADINS_SCALE * paladins, exists, count
-    )
+    regions = xp.swapaxes(regions, 1, 2)
+    partner = blocks["partner"]
+    return Inputs(whole, clans, regions, PALADINS_SCALE * paladins, exists, count, partner)
 
 
 def _over_others(x: Any, xp: ModuleType) -> Any:
@@ -335,7 +337,7 @@ def forward(
             + (CLANS_SUM_SCALE * clans.sum(1)) @ w[f"whole_{i}_clan"]
             + w[f"whole_{i}_b"]
         )
-    values = whole @ w["payoff"] + w["payoff_b"]
+    values = _payoffs(whole @ w["share"] + w["share_b"], seen.partner, xp)
 
     within = REACH_SCALE * xp.cumsum(regions[:, 1 : DISCS + 1], 1)  # the reach of each disc
     reach = within @ w["reach_region"] + (whole @ w["reach_whole"])[:, None] + w["reach_b"]
@@ -350,6 +352,17 @@ def forward(
     logits = xp.concatenate([discs, crowns, moves, places], axis=1)
     assert logits.shape[1] == ACTIONS
     return logits, values
+
+
+def _payoffs(scores: Any, partner: Any, xp: ModuleType) -> Any:
+    """Return each seat's expected payoff: the softmax of the teams' scores is their win shares."""
+    teams = scores.shape[1]
+    odds = xp.exp(scores - xp.amax(scores, 1)[:, None])
+    shares = odds / odds.sum(1)[:, None]
+    payoffs = (teams * shares - 1) / (teams - 1)
+    if partner.shape[1] == teams:
+        return payoffs
+    return partner * payoffs[:, :1] + (1 - partner) * payoffs[:, 1:]
 
 
 def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
