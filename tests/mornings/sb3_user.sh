@@ -33,7 +33,7 @@ python compare.py
 carolus train --learner sb3 --steps 2048 --envs 16 --seed 3 --name a --final-games 8 --eval-games 8
 carolus train --learner sb3 --steps 2048 --envs 16 --seed 3 --name b --final-games 8 --eval-games 8
 cmp runs/a/final.safetensors runs/b/final.safetensors
-carolus evaluate sb3:runs/a/best random --games 20
+carolus evaluate decisions:runs/a/best random --games 20
 
 cat > video.py <<'PYTHON'
 import gymnasium
