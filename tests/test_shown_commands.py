@@ -260,6 +260,7 @@ carolus evaluate skrl_ppo.py:Trained planner
 carolus evaluate tianshou_dqn.py:Trained planner
 carolus evaluate torchrl_ppo.py:Trained planner
 carolus play --bot llm:url=http://localhost:8000/v1,model=NAME
+python evaluate.py decisions:mine.safetensors planner --players 4
         """,  # noqa: E501
         why="needs a library, a cluster or a server; tests/integrations.py has the libraries",
     ),
