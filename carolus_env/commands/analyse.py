@@ -133,7 +133,7 @@ def _print(rollout: Rollout, game: States, options: Options) -> None:
         )
     team = TEAM_LETTERS[rollout.team]
     print(f"{situation(game[0])}; percent of the win for team {team}, with standard errors")
-    print("\n".join(aligned([_HEADINGS, *rows], right=True)))
+    print("\n".join(aligned([_HEADINGS, *rows], right=range(1, len(_HEADINGS)))))
     each = 1e6 * rollout.seconds / max(rollout.decisions, 1)
     print(
         f"{ENDS[rollout.ended]}: {rollout.games:,} games by {options.base} in "

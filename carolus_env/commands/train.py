@@ -33,7 +33,6 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.progress import Progress as Bar
-from rich.table import Table
 from rich.text import Text
 
 from carolus_env.commands import command_line
@@ -48,11 +47,11 @@ from carolus_env.system.command import (
     DONE,
     INTERRUPTED,
     add_options,
+    aligned,
     command,
     needs,
     parser_of,
     plain_console,
-    print_table,
 )
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
@@ -286,15 +285,13 @@ def _report(
     job: Job, result: Evaluation, seconds: Mapping[str, float], console: Console, program: str
 ) -> None:
     """Print the strength of the best network, what took how long, and commands that use it."""
-    table = Table(title=f"{job.folder}/best", title_justify="left")
-    table.add_column("against")
-    for heading in ("win rate", "95 % interval", "games", "its Elo"):
-        table.add_column(heading, justify="right")
     elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(job.config.players)}
+    rows = [("against", "win rate", "95 % interval", "games", "its Elo")]
     for spec, numbers in result.results.items():  # planner is the first
         row = f"{numbers['win_rate']:.1%}", _interval(numbers), f"{numbers['games']:,}"
-        table.add_row(spec, *row, elos.get(spec, "-"))
-    print_table(console, table)
+        rows.append((spec, *row, elos.get(spec, "-")))
+    lines = aligned(rows, right=range(1, len(rows[0])))
+    console.print("\n".join([f"{job.folder}/best", *lines]))
     console.print(f"strength: {_rating(result)}")
     total = max(sum(seconds.values()), 1e-9)
     times = (f"{phase} {_time(each)} ({each / total:.0%})" for phase, each in seconds.items())

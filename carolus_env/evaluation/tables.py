@@ -1,26 +1,25 @@
 """The tables of a tournament, from its summary: what the terminal and the report show.
 
-A terminal also shows progress and standings while games are played. That uses rich; without it
-tables are plain, and there is no progress bar. One that is too narrow for a table gets the columns
-on its left; names are folded, never left out.
+A terminal also shows progress and standings while games are played, with rich. One that is too
+narrow for a table gets the columns on its left; names are shortened, never left out.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from carolus_env.evaluation.games import Progress
 from carolus_env.evaluation.seating import labels
 from carolus_env.evaluation.summary import Summary, anchor
 from carolus_env.evaluation.tournament import Tournament
-from carolus_env.system.command import aligned
-
-if TYPE_CHECKING:
-    from rich.console import Group
+from carolus_env.system.command import aligned, text_width
 
 BLUE, VERMILION = "#0072b2", "#d55e00"
 """More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
@@ -29,6 +28,7 @@ Rating = tuple[float, float, float]
 """Elo, and the ends of its 95 % interval."""
 
 _ELLIPSIS: Final = "\u2026"
+_LONGEST_NAME: Final = 32
 
 
 class Column(NamedTuple):
@@ -191,7 +191,7 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
-def shortened(names: Iterable[str], length: int = 32) -> list[str]:
+def shortened(names: Iterable[str], length: int = _LONGEST_NAME) -> list[str]:
     """Return the names, long ones without their middle, still all different."""
     head = length // 3
     return labels(
@@ -282,8 +282,8 @@ def facts(summary: Summary) -> list[tuple[str, Any]]:
 
 _REDRAWN: Final = 2.0  # seconds between two updates of the table, at least
 _SPARED: Final = 20  # or this multiple of an update's time, for which games wait
-_PATCH: Final = 4  # width of a coloured cell
-_NAME: Final = 8  # least width of a column of names
+_NAME: Final = 9  # least length to which names are shortened
+_MOST_LEFT: Final = 3  # columns on the left that are never left out
 
 
 @contextlib.contextmanager
@@ -293,6 +293,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
         from rich import progress
         from rich.console import Console, Group
         from rich.live import Live
+        from rich.text import Text
     except ImportError:
         yield lambda done: None
         return
@@ -318,7 +319,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
             begun = time.monotonic()
             deal = tournament.plan.games_per_deal
             if tournament.games >= max(drawn + 1, deal) and begun - since > pause:
-                live.update(Group(so_far(tournament.summary(), console.width), bar))
+                live.update(Group(Text(so_far(tournament.summary(), console.width)), bar))
                 drawn, since = tournament.games, time.monotonic()
                 pause = max(_REDRAWN, _SPARED * (since - begun))
 
@@ -332,98 +333,51 @@ def print_tables(title: str, summary: dict[str, Any]) -> None:
         title: title of the first table.
         summary: the tournament's summary.
     """
-    _print_table(pairings_table(summary)._replace(title=title))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(text_table(pairings_table(summary)._replace(title=title), width))
     print(f"{summary['stop_rule']['text']}\n" if "stop_rule" in summary else "")
-    _print_table(cross_table(summary))
+    print(text_table(cross_table(summary), width))
     if summary["cycle"]:
         print(f"cycle: {summary['cycle']}")
 
 
-def _print_table(table: Table) -> None:
-    try:
-        from rich.console import Console
-    except ImportError:
-        print("\n".join([table.title, *aligned(table.texts())]))
-        return
-    console = Console()
-    if console.is_terminal:
-        console.print(rich_table(table, console.width))
-    else:  # a file has no width that limits the table
-        drawn = rich_table(table)
-        Console(width=Console(width=100_000).measure(drawn).maximum).print(drawn)
-
-
-def rich_table(table: Table, width: int | None = None) -> Any:
-    """Return a table for a terminal. Colours repeat what the numbers say.
+def text_table(table: Table, width: int | None = None) -> str:
+    """Return a table as text.
 
     Args:
         table: the table.
-        width: characters of a line; columns on the right that do not fit are left out, and the
-            caption says which. None: all fit.
+        width: characters of a line: names lose their middle, and columns on the right that still do
+            not fit are left out, and named below. None: all fit.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len
-    from rich.table import Table as RichTable
-    from rich.text import Text
+    texts, heads = table.texts(), [column.head for column in table.columns]
+    right = {k for k, column in enumerate(table.columns) if column.align != "left"}
+    named = {0, 1} - right
+    names = list(dict.fromkeys(row[k] for row in texts[1:] for k in named))
 
-    widths = [max(map(cell_len, column)) for column in zip(*table.texts(), strict=True)]
-    centred = [column.align == "center" for column in table.columns]  # a patch of colour
-    widths = [max(size, _PATCH * patch) for size, patch in zip(widths, centred, strict=True)]
-    named = [column.align == "left" and k < 2 for k, column in enumerate(table.columns)]
-    least = [min(size, _NAME) if name else size for size, name in zip(widths, named, strict=True)]
-    kept, caption = len(widths), ""
-    if width is not None:
-        while kept > 3 and sum(least[:kept]) + 2 * (kept - 1) > width:
-            kept -= 1
-        room = max(width - sum(least[:kept]) - 2 * (kept - 1), 0)
-        for k in range(kept):
-            more = min(widths[k] - least[k], room) if named[k] else 0
-            widths[k], room = least[k] + more, room - more
-    if kept < len(widths):
-        rest = [column.head for column in table.columns[kept:]]
-        caption = f"left out, for want of width: {', '.join(rest)}"
-    drawn = RichTable(
-        title=Text(table.title),
-        caption=Text(caption) if caption else None,
-        title_justify="left",
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for k, column in enumerate(table.columns[:kept]):
-        drawn.add_column(
-            Text(column.head),
-            justify=column.align,  # type: ignore[arg-type]
-            width=widths[k],
-            no_wrap=not named[k],
-            overflow="fold",
-        )
-    for row in table.rows:
-        drawn.add_row(
-            *(
-                Text(cell.text)  # Text: a spec is not markup
-                if cell.rate is None
-                else Text(f"{cell.text:^{_PATCH}}", style=f"#000000 on {blend(cell.rate)}")
-                for cell in row[:kept]
-            )
-        )
-    return drawn
+    def lines(kept: int, length: int) -> list[str]:
+        short = dict(zip(names, shortened(names, length), strict=True))
+        rows = [[short.get(cell, cell) for cell in row[:kept]] for row in texts]
+        return aligned(rows, right=right)
+
+    if width is None:
+        return "\n".join(filter(None, [table.title, *lines(len(heads), _LONGEST_NAME)]))
+    kept = len(heads)
+    while (room := width - max(map(text_width, lines(kept, _NAME)))) < 0 and kept > _MOST_LEFT:
+        kept -= 1
+    left_out = f"left out, for want of width: {', '.join(heads[kept:])}" if heads[kept:] else ""
+    shown = lines(kept, _NAME + max(room, 0) // len(named))
+    return "\n".join([*textwrap.wrap(table.title, width), *shown, *textwrap.wrap(left_out, width)])
 
 
-def so_far(summary: dict[str, Any], width: int) -> Group:
+def so_far(summary: dict[str, Any], width: int) -> str:
     """Return what is shown while a tournament is played, in so many characters a line."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts = [
         "{} {elo:+.0f} [{low:.0f}, {high:.0f}]".format(name, **agent["rating"])
         for name, agent in zip(
             labels([agent["spec"] for agent in summary["agents"]]), summary["agents"], strict=True
         )
     ]
-    lines = [f"Elo so far: {', '.join(parts)}"]
+    lines = [text_table(pairings_table(summary), width), f"Elo so far: {', '.join(parts)}"]
     if "stop_rule" in summary:
         lines.append(summary["stop_rule"]["text"])
-    return Group(rich_table(pairings_table(summary), width), *map(Text, lines))
+    return "\n".join(lines)

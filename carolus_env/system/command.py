@@ -19,7 +19,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
@@ -411,31 +412,25 @@ def plain_console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
-def print_table(console: Console, table: Any) -> None:
-    """Print a table of rich's as wide as it is, since a narrow one would drop names.
-
-    Args:
-        console: see `plain_console`.
-        table: the table.
-    """
-    unlimited = console.options.update(max_width=10_000)
-    width = console.measure(table, options=unlimited).maximum
-    console.print(table, width=max(width, 1), crop=False, soft_wrap=False)
-
-
-def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], *, right: Container[int] = ()) -> list[str]:
     """Format rows of cells as lines with aligned columns.
 
     Args:
         rows: rows of the same number of cells, one or more.
-        right: True: all columns but the first are aligned on the right.
+        right: the columns that are aligned on the right.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
+        spaces = [" " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True)]
         cells = [
-            cell.rjust(width) if right and k else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            space + cell if k in right else cell + space
+            for k, (cell, space) in enumerate(zip(row, spaces, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def text_width(text: str) -> int:
+    """Return the number of characters that a text takes on a terminal: a Chinese one takes two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
