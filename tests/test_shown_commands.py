@@ -184,7 +184,6 @@ carolus analyse position.txt --move "r>court, E+2" --move "b>8, E+1"
     Rows(
         "run",
         """
-carolus train --players 3
 carolus train --steps 30000 --name tiny
 python train.py
 python train.py --config agents/ppo_2p.toml
@@ -294,7 +293,6 @@ python -m benchmarks.throughput --modes rollout_mask step_u8 --players 2 --save
 python -m benchmarks.throughput --players 2 --batch 1 16 64 256 1024 16384 65536 --save
 python -m benchmarks.throughput --save
 carolus analyse "2 | 3 | 1 place 2 | 11 | A1y1 g1 ..."
-carolus analyse POSITION
 carolus analyse position.txt --move "p>court, y>court, E+4" --move "p>court, b>court, E+4"
 python -m benchmarks.suite --players 2 --out 2p.jsonl.gz
 python -m benchmarks.suite --players 2 --workers 2 --out 2p.jsonl.gz
