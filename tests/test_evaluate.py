@@ -332,7 +332,7 @@ def test_the_script_runs_from_anywhere_and_output_that_nobody_can_read_is_no_tra
     full_disk = os.open("/dev/full", os.O_WRONLY)
     for output, code, said in (
         (subprocess.PIPE, 0, ""),
-        (closed, 1, ""),
+        (closed, 141, ""),
         (full_disk, 1, "evaluate.py: the output"),
     ):
         given = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}

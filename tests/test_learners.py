@@ -155,7 +155,7 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
 def check_the_end(folder, shown):
     """Check what a run says at the end: first its games against the planner, then its times."""
     result, curve = read(folder, "result"), read(folder, "curve")
-    first, *rows = re.findall(r"│ (\S+) │ +([\d.]+)% │", shown)
+    first, *rows = re.findall(r"(\S+) +([\d.]+)% +[\d.]+% - ", shown)
     assert first == ("planner", f"{100 * result['results']['planner']['win_rate']:.1f}")
     assert [spec for spec, _ in (first, *rows)] == list(result["results"])
     assert re.search(r"strength: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\)", shown)

@@ -214,7 +214,7 @@ def test_a_full_game_is_played(open_tab, page, size, decide):
     record = view_of(tab, page)["record"]
     assert replay(record) == []
     assert record["result"]["rounds"] == 2
-    assert tab.locator("h1").inner_text() == "The game reached its limit of 2 rounds; nobody won."
+    assert tab.locator("h1").inner_text() == "Nobody won; the limit of 2 rounds is reached."
     assert events(tab) == len(record["events"])
     parts = [action_parts(event["action"]) for event in record["events"] if "action" in event]
     places = [part.destination for part in parts if part.kind == "place"]
@@ -246,8 +246,8 @@ def test_pieces_and_what_a_paladin_would_do_are_shown_where_they_are_pointed_at(
     for piece, said in ((".disc", "disc 1: "), (".castles", " of 10 castles")):
         board.locator(piece).first.locator("path, circle, rect, text").first.hover(force=True)
         sync_api.expect(tip).to_contain_text(said)
-    for number, region in enumerate(game["regions"][:3]):
-        board.locator(".region text").nth(number).hover()
+    for region in game["regions"][:3]:
+        board.locator(f'.region[data-territories="{region["territories"]}"] text').first.hover()
         sync_api.expect(tip.locator("b")).to_have_text(region["territories"])
         sync_api.expect(tip.locator("p").last).to_have_text(region["result"])
         assert tip.locator("span").all_inner_texts() == [str(n) for n in region["strengths"]]

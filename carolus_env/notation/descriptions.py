@@ -400,5 +400,6 @@ def outcome(state: np.void, names: Sequence[str]) -> str:
         names: the seats' names.
     """
     who, how, why = ending(state, team_names(engine.rules_of(state), names))
+    who = who if winning_teams(state) else who.capitalize()  # a name stays as it is
     said = f"{who} {how}" if how else who
     return f"{said}; {why}." if why else f"{said}."
