@@ -62,7 +62,7 @@ class Args:
     rollout: int = option(
         64, "decisions in each game between two updates of the network", among=(1, None)
     )
-    minibatch: int = option(2048, "decisions in a gradient step", among=(1, None))
+    minibatch: int = option(512, "decisions in a gradient step", among=(1, None))
     epochs: int = option(2, "passes over the decisions of a rollout", among=(1, None))
     learning_rate: float = option(
         1e-3, "learning rate of Adam at the start; it falls linearly to 0", among=(0, None)

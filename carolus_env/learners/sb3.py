@@ -78,7 +78,7 @@ class Sb3Config(RunConfig):
         1e-3, "learning rate of Adam at the start; it falls linearly to 0", above=0
     )
     n_steps: int = algorithm(64, "decisions in each game between two updates", among=(1, None))
-    batch_size: int = algorithm(2048, "decisions in a gradient step", among=(1, None))
+    batch_size: int = algorithm(512, "decisions in a gradient step", among=(1, None))
     n_epochs: int = algorithm(2, "passes over the decisions of an update", among=(1, None))
     gamma: float = algorithm(1.0, "discount for each decision", among=(0, 1))
     gae_lambda: float = algorithm(0.97, "lambda of generalised advantage estimation", among=(0, 1))
