@@ -581,7 +581,8 @@ def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab):
     tab.keyboard.press("ArrowLeft")  # any other way to go stops it
     sync_api.expect(play).to_be_visible()
     at = slider.input_value()
-    assert asked_in(tab, 5) == []
+    asked = {address.rpartition("/")[2] for address in asked_in(tab, 5)}
+    assert asked <= {"hint"}, "about the position where it stopped"
     assert int(slider.input_value()) == int(at) < last
     tab.locator("h1").click()
     tab.keyboard.press(" ")
