@@ -213,15 +213,10 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
         )
     }
 
-    def numbers(count: int) -> Any:
-        """Return ``0 .. count - 1``."""
-        device = {} if xp is np else {"device": observations.device}
-        return xp.arange(count, dtype=xp.float32, **device)
-
     def steps(x: Any, bounds: tuple[int, int]) -> Any:
         """Return 1 for each step that ``x`` reaches, else 0, along a new last axis."""
         low, high = bounds
-        return xp.clip(x[..., None] - (numbers(high - low + 1) + (low - 1)), 0, 1)
+        return xp.clip(x[..., None] - _numbers(low - 1, high, observations, xp), 0, 1)
 
     def by_clan(x: Any) -> Any:
         """Turn ``(N, K, 5, ...)`` into ``(N, 5, ...)``."""
@@ -233,7 +228,7 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     owned = xp.concatenate([xp.clip(castles, 0, 1), CASTLES_SCALE * castles], axis=1)
     margins = _over_others(blocks["region_strength"], xp)
     margins = margins[:, :1] if teams == 2 else margins  # the other one is its negative
-    place = numbers(TERRITORIES)
+    place = _numbers(0, TERRITORIES, observations, xp)
     after = (place + 1) * xp.clip(count - 1 - place, 0, 1)
     before = place - 1 + count * xp.clip(1 - place, 0, 1)
     regions = xp.concatenate(
@@ -241,8 +236,8 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
             exists[:, None],
             owned,
             xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, TERRITORIES),
-            take(owned, after[:, None], xp),
-            take(owned, before[:, None], xp),
+            _take(owned, after[:, None], xp),
+            _take(owned, before[:, None], xp),
             PALADINS_SCALE * paladins.sum(1)[:, None],
         ],
         axis=1,
@@ -281,6 +276,12 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     return Inputs(whole, clans, regions, PALADINS_SCALE * paladins, exists, count, partner)
 
 
+def _numbers(first: int, after: int, beside: Any, xp: ModuleType) -> Any:
+    """Return ``first .. after - 1`` as float32, on the device of an array."""
+    device = {} if xp is np else {"device": beside.device}
+    return xp.arange(first, after, dtype=xp.float32, **device)
+
+
 def _over_others(x: Any, xp: ModuleType) -> Any:
     """Return each of K numbers less the largest of the others, ``(N, K, M)``."""
     most = []
@@ -292,7 +293,7 @@ def _over_others(x: Any, xp: ModuleType) -> Any:
     return x - xp.stack(most, axis=1)
 
 
-def take(x: Any, where: Any, xp: ModuleType) -> Any:
+def _take(x: Any, where: Any, xp: ModuleType) -> Any:
     """Pick entries of the last axis of ``(N, K, M)`` by ``(N, 1, L)`` indices: ``(N, K, L)``."""
     if xp is np:
         return np.take_along_axis(x, where.astype(np.int64), axis=2)
@@ -345,7 +346,7 @@ def forward(
     crowns = (clans @ w["crown"])[:, :, 0]
     stops = xp.swapaxes(regions @ w["move"], 1, 2)
     step = _steps_of_the_emperor(seen.count, xp)
-    moves = take(stops, step[:, None], xp)[:, 0] + w["move_b"]
+    moves = _take(stops, step[:, None], xp)[:, 0] + w["move_b"]
     pairs = (clans @ w["pair_clan"]) @ xp.swapaxes(regions @ w["pair_region"], 1, 2)
     pairs = pairs + clans @ w["place_clan"] + xp.swapaxes(regions @ w["place_region"], 1, 2)
     places = xp.concatenate([clans @ w["court"], pairs], axis=2).reshape(len(whole), -1)
@@ -367,8 +368,7 @@ def _payoffs(scores: Any, partner: Any, xp: ModuleType) -> Any:
 
 def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
     """Return the regions that 1 to 5 steps lead to, ``(N, 5)``; ``count`` is ``(N, 1)``."""
-    device = {} if xp is np else {"device": count.device}
-    steps = xp.arange(1, DISCS + 1, dtype=xp.float32, **device)
+    steps = _numbers(1, DISCS + 1, count, xp)
     return steps - count * xp.floor((steps + 0.5) / count)
 
 
