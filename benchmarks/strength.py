@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,10 +28,15 @@ from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import tables
 from carolus_env.evaluation.seating import deals_for, pairing
+from carolus_env.networks.decisions import DecisionModel
+from carolus_env.networks.files import Model
+from carolus_env.networks.network import NetworkModel
 
 SEED: Final = 2_000_000_011
 MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
     2: {
+        ("decisions:2p", "planner"): 1000,
+        ("decisions:2p", "ppo:2p"): 400,
         ("ppo:2p", "planner"): 2000,
         ("ppo:2p", "mcts:sims=100"): 400,
         ("ppo:2p", "value:2p"): 400,
@@ -43,6 +48,7 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("search:2p,sims=100", "value:2p,follow=8"): 200,
     },
     3: {
+        ("decisions:3p", "planner"): 600,
         ("ppo:3p", "planner"): 600,
         ("ppo:3p", "mcts:sims=100"): 120,
         ("value:3p", "planner"): 1500,
@@ -53,6 +59,7 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("search:3p,sims=100", "mcts:sims=100"): 120,
     },
     4: {
+        ("decisions:4p", "planner"): 600,
         ("ppo:4p", "planner"): 600,
         ("ppo:4p", "mcts:sims=100"): 120,
         ("value:4p", "planner"): 800,
@@ -67,6 +74,7 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
 takes milliseconds a decision."""
 AGENTS: Final = {
     "planner": "an evaluation of its whole turn",
+    "decisions": "a policy over single decisions",
     "ppo": "a policy over whole turns",
     "value": "the value of positions after its turn",
     "value:follow=8": "that value some sampled turns later",
@@ -74,7 +82,7 @@ AGENTS: Final = {
 """The agents that are set beside `planner`, and what each plays by."""
 TIMED: Final = {"": 40, "sims=100": 4, "follow=8": 4}
 """Games in which decisions are timed, by the end of a spec."""
-MODELS: Final = {"ppo": "ppo", "value": "value", "search": "value"}
+MODELS: Final = {"decisions": "decisions", "ppo": "ppo", "value": "value", "search": "value"}
 """The kind of model that a bot plays by."""
 
 
@@ -89,10 +97,14 @@ def digest(players: int, specs: Sequence[str]) -> str:
     """Return a digest of the shipped weights and the default options that agents play by."""
     names = {spec.partition(":")[0] for spec in specs}
     kinds = {MODELS[bot] for bot in names if bot in MODELS}
-    hashes = [models.find(kind, f"{players}p").digest() for kind in kinds]
+    hashes = [_type_of(kind).load(models.path_of(kind, f"{players}p")).digest() for kind in kinds]
     defaults = "".join(repr(OPTIONS[bot]()) for bot in sorted(names))
     hashes.append(hashlib.sha256(defaults.encode()).hexdigest())
     return "-".join(result[:12] for result in sorted(hashes))
+
+
+def _type_of(kind: models.Kind) -> type[Model[Any]]:
+    return DecisionModel if kind == "decisions" else NetworkModel
 
 
 def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Row:

@@ -16,7 +16,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent.parent))
 
 import carolus_env as ce
-from benchmarks import gpu, learners, peers, rendering, startup, strength, throughput
+from benchmarks import curves, gpu, learners, peers, rendering, startup, strength, throughput
 from benchmarks.results import load, markdown
 from carolus_env import notation
 from carolus_env.bots import (
@@ -36,8 +36,10 @@ from carolus_env.evaluation.games import COLUMNS, PLANNED, SEATS
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import external
 from carolus_env.integrations.llm import LanguageOptions
+from carolus_env.networks.decisions import DecisionModel
 from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import tables_text
+from carolus_env.notation.vocabulary import counted
 from carolus_env.planning import heuristic
 from carolus_env.records import arrays, make_record
 from carolus_env.system.options import options_table
@@ -267,12 +269,14 @@ def position_line() -> str:
 
 def shipped_table() -> str:
     """Return the provenance of the shipped models, from their files."""
-    head = ["model", "games", "CPU-minutes of learning", "wall time", "command", "its commit"]
+    head = ["model", "learnt from", "CPU-minutes", "wall time", "command", "its commit"]
     lines = []
     for path in sorted(FOLDER.glob("*.safetensors")):
-        about = NetworkModel.load(path).about
-        time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
-        cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", time]
+        single = path.stem.startswith("decisions")
+        about = (DecisionModel if single else NetworkModel).load(path).about
+        unit = "decisions" if single else "games"
+        time = f"{about['seconds'] / 60:.0f} min, {counted(about['workers'], 'worker')}"
+        cells = [f"{about[unit]:,} {unit}", f"{about['cpu_seconds'] / 60:.0f}", time]
         how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
         lines.append([f"`{path.stem.replace('_', ':')}`", *cells, *how])
     return markdown(head, lines)
@@ -305,6 +309,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench": bench_table,
     "arrays": arrays.arrays_table,
     "fields": fields_table,
+    "curves": lambda: curves.table(load("curves")),
     "gpu": lambda: gpu.table(load("gpu")),
     "learners": lambda: learners.table(load("learners")),
     "peers": lambda: peers.table(load("peers")),

@@ -27,6 +27,7 @@ players and with partners. What is specific to such games; the rest is PPO (arXi
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,7 +56,7 @@ class Args:
     device: Literal["cpu", "cuda"] = option(
         "cpu", "where games and network are", among=("cpu", "cuda")
     )
-    steps: int = option(2_000_000, "decisions to learn from", among=(1, None))
+    steps: int = option(4_000_000, "decisions to learn from", among=(1, None))
     seed: int = option(1, "seed of games, network and sampling", among=(0, None))
 
     games: int = option(512, "games played side by side", among=(1, None))
@@ -208,8 +209,8 @@ def evaluate(network: Network, args: Args) -> None:
         )
 
 
-def train(args: Args, network: Network) -> None:
-    """Play and learn, with a line of progress for each update, and evaluations in between."""
+def train(args: Args, network: Network) -> Iterator[int]:
+    """Play and learn, a line of progress for each update; yield the decisions, to be evaluated."""
     batch = ce.GameBatch(
         ce.Rules(args.players),
         args.games,
@@ -236,8 +237,8 @@ def train(args: Args, network: Network) -> None:
             flush=True,
         )
         if done - evaluated >= args.eval_every or update == updates - 1:
-            evaluate(network, args)
             evaluated = done
+            yield done
 
 
 def main(args: Args) -> None:
@@ -249,7 +250,8 @@ def main(args: Args) -> None:
         check_writable(args.save)
     size = Size(args.players, args.region, args.whole)
     network = Network(size, args.seed).to(args.device)
-    train(args, network)
+    for _ in train(args, network):
+        evaluate(network, args)
     if args.save:
         network.model({"seed": args.seed, "decisions": args.steps}).save(args.save)
 

@@ -35,7 +35,7 @@ every_bot = pytest.mark.parametrize(
     "name",
     [
         *("random", "greedy", "planner", "mcts:sims=5", "search:sims=3"),
-        *("ppo", "ppo:temperature=1", "value:discs=now,follow=3,samples=1"),
+        *("decisions", "ppo", "ppo:temperature=1", "value:discs=now,follow=3,samples=1"),
     ],
 )
 every_compiled_bot = pytest.mark.parametrize(
@@ -299,7 +299,6 @@ NUMBER = r"option {} must be a (whole )?number from {}, got {}"
         ("ppo:5p", r"^5p\.safetensors: cannot be read"),
         ("search:2p,sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
         ("search:2p,depth=3", "has no option 'depth=3'"),
-        ("decisions", "needs the path of a model"),
         ("decisions:nowhere", r"^nowhere\.safetensors: cannot be read"),
     ],
 )

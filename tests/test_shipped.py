@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.suite import Suite, shipped
 from carolus_env.learners import read_config
+from carolus_env.networks.decisions import DecisionModel
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system.command import parse
 
@@ -55,9 +57,16 @@ def test_rungs_recipes_and_the_commands_of_models_can_be_made():
         for spec in filter(None, (getattr(config, "opponent", None),)):
             bots.make(spec)
     for file in sorted(FOLDER.glob("*.safetensors")):
-        words = shlex.split(NetworkModel.load(file).about["command"])
-        assert words[:3] == ["python", "train.py", "--config"]
-        assert ROOT / words[3] in recipes
+        single = file.stem.startswith("decisions")
+        about = (DecisionModel if single else NetworkModel).load(file).about
+        program, script, *words = shlex.split(about["command"])
+        assert program == "python"
+        if single:
+            options = parse(import_module("examples.ppo_torch").Args, words, "", "").options
+            assert (script, options.players) == ("examples/ppo_torch.py", int(file.stem[-2]))
+            assert (options.seed, options.steps) == (about["seed"], about["steps"])
+        else:
+            assert (script, words[0]) == ("train.py", "--config") and ROOT / words[1] in recipes
         assert bots.make(file.stem.replace("_", ":")).name == file.stem.replace("_", ":")
 
 

@@ -270,6 +270,10 @@ python -m agents.fit_planner
 python -m agents.fit_planner --games 1500 --rounds 5 --match-games 600 --seed 1 --write
 python -m agents.fit_planner --players 3 --write
 python -m agents.fit_planner --write
+python -m benchmarks.curves
+python -m benchmarks.curves --curves example --players 2 --seeds 1
+python -m benchmarks.curves --learned --save
+python -m benchmarks.curves --save
 python -m benchmarks.first_minutes
 python -m benchmarks.first_minutes steps train
 python -m benchmarks.gpu

@@ -16,9 +16,15 @@ NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
 FOLDER: Final = Path(networks.__file__).parent / "models"
 
-Kind = Literal["value", "ppo"]
-"""Purpose of a model of the package: to value positions, or as a policy."""
+Kind = Literal["value", "ppo", "decisions"]
+"""Purpose of a model of the package: to value positions, as a policy over whole turns, or over
+single decisions."""
 Options = TypeVar("Options")
+
+
+def path_of(kind: Kind, name: str) -> Path:
+    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own."""
+    return FOLDER / f"{kind}_{name}" if name in NAMES else Path(name)
 
 
 def find(kind: Kind, name: str) -> NetworkModel:
@@ -32,7 +38,7 @@ def find(kind: Kind, name: str) -> NetworkModel:
         ModelError: for a file that is missing or cannot be read, or without a policy head where
             ``kind`` needs one.
     """
-    model = NetworkModel.load(FOLDER / f"{kind}_{name}" if name in NAMES else name)
+    model = NetworkModel.load(path_of(kind, name))
     if kind == "ppo" and not model.size.policy:
         raise ModelError(f"{name}: the model has no policy head; the bots value and search use it")
     return model

@@ -280,6 +280,7 @@ def _with_options(name: str, options: type, bot: Callable[[Any], Agent]) -> Make
 
 OPTIONS: Final = {
     "random": NoOptions,
+    "decisions": NoOptions,
     "greedy": GreedyOptions,
     "planner": PlannerOptions,
     "mcts": MctsOptions,
@@ -306,7 +307,11 @@ register(
     "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
 )
 register("search", make_search, "tree search with such a network: search:2p,sims=100")
-register("decisions", make_decisions, "a trained policy over single decisions: decisions:PATH")
+register(
+    "decisions",
+    make_decisions,
+    "a trained policy over single decisions: decisions:2p, decisions:PATH",
+)
 register(
     "llm",
     _of_higher_layer("carolus_env.integrations.llm:make_llm"),

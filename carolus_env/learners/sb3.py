@@ -66,7 +66,7 @@ class Sb3Config(RunConfig):
     resumable: ClassVar[tuple[str, ...]] = ("steps",)
 
     steps: int = option(
-        2_000_000, "decisions to learn from, in all (total_timesteps)", among=(1, None)
+        4_000_000, "decisions to learn from, in all (total_timesteps)", among=(1, None)
     )
     eval_every: int = eval_every_option(500_000, "decisions")
     opponents: str = algorithm(

@@ -24,7 +24,7 @@ OFFERED: Final = {
 ADVISERS: Final = ("value", "planner", "ppo", "mcts:sims=100", "search:sims=100", "greedy")
 """Agents that a page can ask for hints and values."""
 
-_MODELS: Final = ("ppo", "search", "value")
+_MODELS: Final = ("decisions", "ppo", "search", "value")
 """Agents whose spec may name a model, and so a file."""
 
 
