@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from test_tournament import rates  # noqa: F401
 
-from carolus_env import bots, evaluation
+from carolus_env import __version__, bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, ladder, tournament
@@ -379,6 +379,8 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
     assert asked == [(players, "random", "report") for players in (2, 3)]
     result = json.loads((tmp_path / "b" / "bench.json").read_text())
     assert (result["protocol"], result["ladder"]) == (bench.NAME, bench.LADDER)
+    assert result["versions"]["carolus-env"] == __version__
+    assert result["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", result["commit"])
     two = result["players"]["2"]
     assert two["opponents"] == [rung.spec for rung in ladder.rungs(2)[:2]]
     assert two["regret"] == {"all": [0.25, 0.125, 0.5, 7]}

@@ -21,6 +21,7 @@ from carolus_env.evaluation import bench, regret, report, tables
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
+from carolus_env.learners.provenance import provenance
 from carolus_env.system import failures
 from carolus_env.system.command import (
     DONE,
@@ -164,7 +165,7 @@ def _bench(options: EvaluateOptions, number: int | None) -> int:
             if options.out:
                 about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
                 refused = {number: text for number, text in left_out.items() if text}
-                content = {**about, "players": by_players, "left_out": refused}
+                content = {**about, "players": by_players, "left_out": refused, **provenance()}
                 write_json(options.out / BENCH_FILE, content)
     return DONE
 
