@@ -16,7 +16,17 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent.parent))
 
 import carolus_env as ce
-from benchmarks import curves, gpu, learners, peers, rendering, startup, strength, throughput
+from benchmarks import (
+    carolusbench,
+    curves,
+    gpu,
+    learners,
+    peers,
+    rendering,
+    startup,
+    strength,
+    throughput,
+)
 from benchmarks.results import load, markdown
 from carolus_env import notation
 from carolus_env.bots import (
@@ -149,6 +159,24 @@ def bench_table() -> str:
         lines.append([str(players), str(deals), str(games), suite, str(decisions)])
     head = ["players", "deals with each rung", "games with each", "suite", "decisions"]
     return markdown(head, lines)
+
+
+def citation() -> str:
+    """Return an entry for BibTeX, from CITATION.cff."""
+    text = (DOCS.parent / "CITATION.cff").read_text()
+    cited = dict(re.findall(r"^([\w-]+): +\"?(.*?)\"?$", text, re.MULTILINE))
+    authors = " and ".join(f"{{{name}}}" for name in re.findall(r"- name: (.*)", text))
+    year = cited.get("date-released", "YEAR").partition("-")[0]
+    fields = {
+        "title": f"{{{cited['title']}}}",
+        "author": authors,
+        "year": year,
+        "note": f"Version {cited['version']}, commit COMMIT, {bench.NAME}",
+    }
+    if "repository-code" in cited:
+        fields["url"] = cited["repository-code"]
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
+    return "\n".join(["```bibtex", "@misc{carolus,", *lines, "}", "```", ""])
 
 
 def ladder_table() -> str:
@@ -308,6 +336,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
     "arrays": arrays.arrays_table,
+    "carolusbench": lambda: carolusbench.table(load("carolusbench")),
+    "citation": citation,
     "fields": fields_table,
     "curves": lambda: curves.table(load("curves")),
     "gpu": lambda: gpu.table(load("gpu")),

@@ -1,11 +1,14 @@
 """The benchmarks: their results are of what ships, and their tables write numbers shortly."""
 
 import re
+import shutil
+import sys
 
 import pytest
 
-from benchmarks import results, strength, throughput
+from benchmarks import carolusbench, results, strength, throughput
 from carolus_env.bots import GreedyOptions
+from carolus_env.bots.models import FOLDER
 from carolus_env.evaluation import ladder
 
 
@@ -43,6 +46,39 @@ def test_matches_are_those_of_the_shipped_models(players: int) -> None:
     assert {row["agent"] for row in times} == agents and len(times) == len(agents)
     for row in times:
         assert row["model"] == strength.digest(players, [row["agent"]]), row["agent"]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_every_shipped_agent_has_a_row_of_the_protocol(players: int) -> None:
+    rows = {r["agent"]: r for r in results.load("carolusbench") if r["players"] == players}
+    for spec in carolusbench.specs(players):
+        assert rows[spec]["version"] == carolusbench.version(players, spec), spec
+
+
+def test_an_agent_is_measured_again_when_its_model_changes(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results.json")
+    results.save("carolusbench", [])
+    spec, measured = f"value:{tmp_path / 'mine'}", []
+
+    def row(players: int, agent: str) -> results.Row:
+        measured.append((players, agent))
+        made = {"agent": agent, "players": players, "version": carolusbench.version(players, agent)}
+        numbers = {"elo": 7.0, "elo_ci95": [-5.0, 20.0], "regret": 0.02, "regret_ci95": [0.0, 0.1]}
+        return {**made, **numbers, "games": 1000, "minutes": 0.26, "machine": "here"}
+
+    def run(model: str) -> str:
+        shutil.copy(FOLDER / model, tmp_path / "mine.safetensors")
+        carolusbench.main()
+        return capsys.readouterr().out
+
+    monkeypatch.setattr(carolusbench, "row", row)
+    words = f"x {spec} --players 2 --name Mine --learning 5 --seed 3 --save"
+    monkeypatch.setattr(sys, "argv", words.split())
+    cells = "Mine | 2 | 5 | 3 | +7 (-5 to +20) | 2.0 % (0.0 - 10.0) | 1,000 | 0.3"
+    assert f"| {cells} |" in run("value_2p.safetensors")
+    assert f"| {cells} |" in run("value_2p.safetensors") and measured == [(2, spec)]
+    run("ppo_2p.safetensors")
+    assert measured == [(2, spec)] * 2 and len(results.load("carolusbench")) == 1
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

@@ -274,6 +274,9 @@ python -m benchmarks.curves
 python -m benchmarks.curves --curves example --players 2 --seeds 1
 python -m benchmarks.curves --learned --save
 python -m benchmarks.curves --save
+python -m benchmarks.carolusbench --save
+python -m benchmarks.carolusbench AGENT
+python -m benchmarks.carolusbench decisions:runs/mine/best --players 2 --name PPO --save
 python -m benchmarks.first_minutes
 python -m benchmarks.first_minutes steps train
 python -m benchmarks.gpu

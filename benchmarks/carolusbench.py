@@ -1,0 +1,132 @@
+"""CarolusBench of the shipped agents, and of any other: ratings, regrets, and what a run costs.
+
+    python -m benchmarks.carolusbench --save    # the rows of shipped agents that the results lack
+    python -m benchmarks.carolusbench decisions:runs/mine/best --players 2 --name PPO --save
+
+A row is measured as by ``evaluate.py AGENT --bench``, in one process, and again when the protocol,
+the weights or the default options of its agent have changed. With --save each row is written when
+it is finished, so the same command continues an interrupted run.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Final
+
+from benchmarks import strength
+from benchmarks.machine import line
+from benchmarks.results import Row, load, markdown, measuring_parser, save_rows
+from carolus_env import bots, evaluation
+from carolus_env.bots import models
+from carolus_env.bots.fingerprint import fingerprint
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import bench, placing
+from carolus_env.evaluation.regret import ALL, measure
+from carolus_env.system.sources import PACKAGE
+
+AGENTS: Final = ("random", "greedy", "planner", "mcts:sims=100", "rollout_policy", "ppo", "value")
+"""The shipped agents, as `strength.spec_of` takes them."""
+KEYS: Final = ("agent", "players")
+_FEW: Final = 3
+"""Decisions of the suite by which its kernels are compiled."""
+
+
+def specs(players: int) -> list[str]:
+    """Return the specs of the shipped agents for a number of players."""
+    return [strength.spec_of(agent, players) for agent in AGENTS]
+
+
+def version(players: int, spec: str) -> str:
+    """Return the protocol and a digest of what an agent plays by: defaults, weights, own files."""
+    if spec in specs(players):
+        return f"{bench.NAME}, {strength.digest(players, [spec])}"
+    files = fingerprint(bots.make(spec), players)
+    del files[PACKAGE.name]
+    return "-".join((f"{bench.NAME}, ", *sorted(files.values())))
+
+
+def learning(players: int, spec: str) -> Row:
+    """Return CPU-minutes of learning and the seed of a shipped model; nothing for other agents."""
+    bot, _, model = spec.partition(":")
+    if bot not in strength.MODELS or model not in models.NAMES:
+        return {}
+    about = models.find(strength.MODELS[bot], model).about
+    return {"learning": about["cpu_seconds"] / 60, "seed": about["seed"]}
+
+
+def row(players: int, spec: str) -> Row:
+    """Measure an agent by CarolusBench; compiling does not count."""
+    agent, suite, rules = bots.make(spec), bench.suite(players), Rules(players)
+    placing.prepare(agent, rules)
+    for each in (agent, bots.make("random")):  # random's choices are not listed: rolled out
+        measure(suite, each, bench.HALF, games=2, decisions=suite.half(bench.HALF)[:_FEW])
+    begun = time.process_time()
+    plan = bench.plan(spec, players, bench.opponents(agent, players))
+    cup = evaluation.Tournament(plan, [agent, *map(bots.make, plan.agents[1:])])
+    cup.run()
+    result = bench.rating(plan, cup.results) | bench.regret(agent, players)
+    mean, low, high = result["regret"][ALL][:3]
+    return {
+        "agent": spec,
+        "players": players,
+        "version": version(players, spec),
+        "elo": result["elo"],
+        "elo_ci95": result["elo_ci95"],
+        "games": cup.games,
+        "regret": mean,
+        "regret_ci95": [low, high],
+        "opponents": result["opponents"],
+        "minutes": (time.process_time() - begun) / 60,
+        "machine": line(),
+    }
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows by number of players, the strongest first."""
+    lines = []
+    for each in sorted(rows, key=lambda row: (row["players"], -row["elo"])):
+        regret, *ends = (f"{100 * share:.1f}" for share in (each["regret"], *each["regret_ci95"]))
+        low, high = each["elo_ci95"]
+        learnt = f"{each['learning']:.0f}" if each.get("learning") is not None else "-"
+        lines.append(
+            [
+                *(f"`{each['agent']}`" if "name" not in each else each["name"],),
+                *(str(each["players"]), learnt, str(each.get("seed", "-"))),
+                *(f"{each['elo']:+.0f} ({low:+.0f} to {high:+.0f})",),
+                *(f"{regret} % ({' - '.join(ends)})", f"{each['games']:,}"),
+                f"{each['minutes']:.1f}",
+            ]
+        )
+    head = ["agent", "players", "CPU-minutes of learning", "seed", "rating", "regret per decision"]
+    return markdown([*head, "games", "CPU-minutes of the run"], lines, rows)
+
+
+def main() -> int:
+    """Measure what the results lack, print the table, and save the rows if asked."""
+    parser = measuring_parser(__doc__)
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help="(the shipped agents)")
+    parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
+    parser.add_argument("--name", help="name of the agents in the table; by default their spec")
+    parser.add_argument("--learning", type=float, metavar="MINUTES", help="CPU time of learning")
+    parser.add_argument("--seed", type=int, help="seed of learning")
+    options = parser.parse_args()
+    about: dict[str, Any] = {"name": options.name, "seed": options.seed}
+    about = {k: v for k, v in (about | {"learning": options.learning}).items() if v is not None}
+    known = {tuple(each[key] for key in KEYS): each for each in load("carolusbench")}
+    rows = []
+    for players in options.players:
+        for spec in options.agents or specs(players):
+            found = known.get((spec, players))
+            if found is None or found["version"] != version(players, spec):
+                found = row(players, spec)
+            rows.append(found | learning(players, spec) | about)
+            print(table(rows[-1:]), flush=True)
+            if options.save:
+                save_rows("carolusbench", rows[-1:], KEYS)
+    print(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
