@@ -18,11 +18,12 @@ from benchmarks import strength
 from benchmarks.machine import line
 from benchmarks.results import Row, load, markdown, measuring_parser, save_rows
 from carolus_env import bots, evaluation
-from carolus_env.bots import models
 from carolus_env.bots.fingerprint import fingerprint
+from carolus_env.bots.models import FOLDER
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, placing
 from carolus_env.evaluation.regret import ALL, measure
+from carolus_env.system import tensors
 from carolus_env.system.sources import PACKAGE
 
 AGENTS: Final = ("random", "greedy", "planner", "mcts:sims=100", "rollout_policy", "ppo", "value")
@@ -48,10 +49,10 @@ def version(players: int, spec: str) -> str:
 
 def learning(players: int, spec: str) -> Row:
     """Return CPU-minutes of learning and the seed of a shipped model; nothing for other agents."""
-    bot, _, model = spec.partition(":")
-    if bot not in strength.MODELS or model not in models.NAMES:
+    file = FOLDER / f"{spec.replace(':', '_')}.safetensors"
+    if spec not in specs(players) or not file.exists():
         return {}
-    about = models.find(strength.MODELS[bot], model).about
+    about = tensors.from_bytes(file.read_bytes())[1]["about"]
     return {"learning": about["cpu_seconds"] / 60, "seed": about["seed"]}
 
 
