@@ -26,7 +26,18 @@ from carolus_env.evaluation.regret import ALL, measure
 from carolus_env.system import tensors
 from carolus_env.system.sources import PACKAGE
 
-AGENTS: Final = ("random", "greedy", "planner", "mcts:sims=100", "rollout_policy", "ppo", "value")
+AGENTS: Final = (
+    *(
+        "random",
+        "greedy",
+        "planner",
+        "decisions",
+        "mcts:sims=100",
+        "rollout_policy",
+        "ppo",
+        "value",
+    ),
+)
 """The shipped agents, as `strength.spec_of` takes them."""
 KEYS: Final = ("agent", "players")
 _FEW: Final = 3

@@ -235,7 +235,10 @@ python train.py --learner sb3 --players 4 --opponents greedy
         "run",
         """
 python examples/ppo_torch.py
+python examples/ppo_torch.py --players 2 --steps 12000000 --seed 3 --save decisions_2p
+python examples/ppo_torch.py --players 3 --steps 6000000 --seed 1 --save decisions_3p
 python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
+python examples/ppo_torch.py --players 4 --steps 6000000 --seed 1 --save decisions_4p
         """,
         "--steps 64 --games 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
         slow=True,
