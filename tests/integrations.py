@@ -82,6 +82,82 @@ def check_torchrl() -> None:
     check_seats(game)
 
 
+def check_pufferlib() -> None:
+    import gymnasium
+    import numpy as np
+    import pufferlib.vector
+    from gymnasium.vector import AutoresetMode
+    from pufferlib_ppo import SelfPlay
+
+    import carolus_env as ce
+    from carolus_env.envs.sb3 import CarolusVecEnv
+
+    def game(players: int, seed: int) -> Game:
+        """Play two games in lockstep, in buffers of PufferLib's, to the end of the first."""
+        kwargs = {"env_kwargs": {"players": players, "games": 1}, "num_envs": 2}
+        env = pufferlib.vector.make(SelfPlay, backend="Serial", **kwargs)
+        (rows, _), random = env.reset(seed=seed), np.random.default_rng(seed)
+        movers, chosen, over = [], [], False
+        while not over:
+            masks = rows[:, -ce.ACTIONS :]
+            states = np.concatenate([one.batch.states for one in env.envs])
+            first, second = states["player"].astype(int)
+            passes = np.delete(masks, [first, players + second], axis=0)
+            assert (passes == (np.arange(ce.ACTIONS) == 0)).all(), "others have one action"
+            assert np.array_equal(masks[[first, players + second]], ce.legal_masks(states))
+            views = [ce.observe(states, np.full(2, seat)) for seat in range(players)]
+            assert np.array_equal(rows[:, : -ce.ACTIONS], np.concatenate(np.stack(views, axis=1)))
+            actions = (masks * random.random(masks.shape)).argmax(axis=1).astype(np.int32)
+            movers.append(int(first))
+            chosen.append(int(actions[first]))
+            rows, rewards, ends, _, _ = env.step(actions)
+            over = ends[0]
+            assert len({*ends[:players].tolist()}) == 1, "a game ends for all seats"
+        return movers, chosen, rewards[:players].tolist()
+
+    check_seats(game)
+
+    def steps(players: int, games: int) -> dict[str, Callable[[], object]]:
+        """Return a random decision in all games, by the name of the environment."""
+        streams = ce.new_streams(1, games)
+        puffer = SelfPlay(players, games, seed=1)
+        puffer.reset()
+        gym: Any = gymnasium.make_vec(
+            "carolus_env:CarolusMagnus-v0",
+            num_envs=games,
+            players=players,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        ).unwrapped
+        gym.reset(seed=1)
+        sb3 = CarolusVecEnv(ce.Rules(players), games, seed=1)
+        sb3.reset()
+        every = np.zeros(puffer.num_agents, np.int32)
+
+        def step_puffer() -> None:
+            every[puffer.movers] = ce.random_actions(puffer.batch.states, streams)
+            puffer.step(every)
+
+        return {
+            "PufferLib": step_puffer,
+            "Gymnasium": lambda: gym.step(ce.random_actions(gym.games.states, streams)),
+            "SB3": lambda: sb3.step(ce.random_actions(sb3.games.states, streams)),
+        }
+
+    games = 4096
+    for players in (2, 3, 4):
+        rates: dict[str, list[float]] = {}
+        for _ in range(7):  # in turn
+            for name, step in steps(players, games).items():
+                for _ in range(20):
+                    step()
+                begun = time.process_time()
+                for _ in range(200):
+                    step()
+                rates.setdefault(name, []).append(200 * games / (time.process_time() - begun))
+        line = ", ".join(f"{np.median(many) / 1e6:.1f} M {name}" for name, many in rates.items())
+        print(f"{players} players, decisions a CPU-second: {line}", flush=True)
+
+
 def check_rllib() -> None:
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # for a busy machine
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -265,6 +341,8 @@ class Library(NamedTuple):
     check: Callable[[], None] | None = None
     example: str = ""
     options: str = "--steps 2048 --envs 16"
+    builds_with: str = ""
+    """What ``requires`` needs before it is built."""
 
 
 LIBRARIES = {
@@ -277,6 +355,14 @@ LIBRARIES = {
         check_openspiel,
         "openspiel_mcts.py:Search",
         "--games 1 --simulations 20",
+    ),
+    "pufferlib": Library(
+        # Its wheels are linked with another torch, so it is compiled.
+        "pufferlib-core==3.0.18 --no-binary pufferlib-core --no-build-isolation "
+        "stable-baselines3==2.9.2 torch==2.13.0",
+        check_pufferlib,
+        "pufferlib_ppo.py:Trained",
+        builds_with="torch==2.13.0 numpy setuptools==84.2.1 wheel",
     ),
     "ray": Library("ray==2.60.0", check_ray),
     "rllib": Library(
@@ -308,7 +394,7 @@ def check_here(name: str, full: bool) -> None:
 # ------------------------------------------------------------------------------------ environments
 
 
-def install(folder: Path, wheel: Path, requires: str) -> Path:
+def install(folder: Path, wheel: Path, library: Library) -> Path:
     """Make a virtual environment with the wheel and what a library requires; its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = str(folder / "bin" / "python")
@@ -316,9 +402,11 @@ def install(folder: Path, wheel: Path, requires: str) -> Path:
     if not find_spec("uv"):
         tool = ["pip", "--python", python, "install", "--no-compile"]
     # With exactly this torch, a folder of wheels (PIP_FIND_LINKS) can offer a CPU build.
-    words = ["--constraint", str(ROOT / "constraints.txt"), str(wheel), *requires.split()]
+    tool += ["-q", "--constraint", str(ROOT / "constraints.txt")]
     env = {**os.environ, "UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS", "")}
-    subprocess.run([sys.executable, "-m", *tool, "-q", *words], check=True, env=env)
+    for words in (library.builds_with.split(), [str(wheel), *library.requires.split()]):
+        if words:
+            subprocess.run([sys.executable, "-m", *tool, *words], check=True, env=env)
     return Path(python)
 
 
@@ -328,10 +416,10 @@ def check(name: str, wheel: Path, folder: Path, full: bool) -> bool:
     work.mkdir(parents=True)
     shutil.copy(__file__, work)
     if library.example:
-        for file in (library.example.partition(":")[0], "scorer.py"):
+        for file in (library.example.partition(":")[0], "scorer.py", "ppo_torch.py"):
             shutil.copy(ROOT / "examples" / file, work)
     try:
-        python = install(folder / "venv", wheel, library.requires)
+        python = install(folder / "venv", wheel, library)
     except subprocess.CalledProcessError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return False

@@ -37,7 +37,17 @@ def test_the_page_names_every_library_with_its_version_and_example():
 
 
 def test_snippets_parse_and_those_that_need_no_other_library_run(tmp_path):
-    others = ("torchrl", "tianshou", "agilerl", "skrl", "ray", "pyspiel", "minari", "sb3_contrib")
+    others = (
+        "torchrl",
+        "tianshou",
+        "agilerl",
+        "skrl",
+        "pufferlib",
+        "ray",
+        "pyspiel",
+        "minari",
+        "sb3_contrib",
+    )
     ran = 0
     for number, snippet in enumerate(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)):
         ast.parse(snippet)

@@ -257,6 +257,7 @@ carolus evaluate greedy my_bot.py:MyBot --games 100000 --out runs/cup --backend 
 carolus evaluate llm:url=http://localhost:8000/v1,model=NAME random --games 20
 carolus evaluate llm:url=https://HOST/v1,model=NAME,key=MY_API_KEY greedy --players 3 --games 12 --out runs/cup
 carolus evaluate openspiel_mcts.py:Search greedy --games 40
+carolus evaluate pufferlib_ppo.py:Trained planner
 carolus evaluate rllib_ppo.py:Trained greedy
 carolus evaluate skrl_ppo.py:Trained planner
 carolus evaluate tianshou_dqn.py:Trained planner
@@ -317,6 +318,7 @@ make docs
 make gpu
 make integrations
 make integrations ARGS="torchrl skrl"
+make integrations ARGS=pufferlib
 make ladder
 make lint
 make lint-page
@@ -349,6 +351,8 @@ pip install carolus_env-0.1.0-py3-none-any.whl
         """
 carolus engine AGENT
 carolus replay FILE...
+pip install --no-build-isolation --no-binary pufferlib-core pufferlib-core==3.0.18
+pip install -c constraints.txt torch numpy setuptools wheel
 pip install 'minari[hdf5]' pillow
 pip install dist/*.whl
 python -m build
@@ -362,6 +366,7 @@ python docs/images.py
 python docs/tables.py [--check]
 python openspiel_mcts.py --games 10 --simulations 100
 python agilerl_ppo.py
+python pufferlib_ppo.py
 python rllib_ppo.py
 python rllib_ppo.py --decisions --players 3
 python skrl_ppo.py
