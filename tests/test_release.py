@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from integrations import install
+from integrations import Library, install
 from test_docs import SNIPPETS
 
 import carolus_env
@@ -119,7 +119,7 @@ def test_wheel_and_sdist_hold_what_they_should_and_an_index_would_take_both(dist
 
 def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, tmp_path):
     [wheel] = dist.glob("*.whl")
-    programs = install(tmp_path / "venv", wheel, "").parent
+    programs = install(tmp_path / "venv", wheel, Library("")).parent
     left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # modules are compiled once
     environment = {k: v for k, v in os.environ.items() if k not in left_out}
     if (kernels := cache_folder()) is not None:  # they are of the same sources
