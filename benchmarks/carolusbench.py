@@ -19,24 +19,21 @@ from benchmarks.machine import line
 from benchmarks.results import Row, load, markdown, measuring_parser, save_rows
 from carolus_env import bots, evaluation
 from carolus_env.bots.fingerprint import fingerprint
-from carolus_env.bots.models import FOLDER
+from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, placing
 from carolus_env.evaluation.regret import ALL, measure
-from carolus_env.system import tensors
 from carolus_env.system.sources import PACKAGE
 
 AGENTS: Final = (
-    *(
-        "random",
-        "greedy",
-        "planner",
-        "decisions",
-        "mcts:sims=100",
-        "rollout_policy",
-        "ppo",
-        "value",
-    ),
+    "random",
+    "greedy",
+    "planner",
+    "decisions",
+    "mcts:sims=100",
+    "rollout_policy",
+    "ppo",
+    "value",
 )
 """The shipped agents, as `strength.spec_of` takes them."""
 KEYS: Final = ("agent", "players")
@@ -63,7 +60,7 @@ def learning(players: int, spec: str) -> Row:
     file = FOLDER / f"{spec.replace(':', '_')}.safetensors"
     if spec not in specs(players) or not file.exists():
         return {}
-    about = tensors.from_bytes(file.read_bytes())[1]["about"]
+    about = TYPES[spec.partition(":")[0]].load(file).about
     return {"learning": about["cpu_seconds"] / 60, "seed": about["seed"]}
 
 
@@ -129,10 +126,10 @@ def main() -> int:
     rows = []
     for players in options.players:
         for spec in options.agents or specs(players):
-            found = known.get((spec, players))
-            if found is None or found["version"] != version(players, spec):
-                found = row(players, spec)
-            rows.append(found | learning(players, spec) | about)
+            result = known.get((spec, players))
+            if result is None or result["version"] != version(players, spec):
+                result = row(players, spec)
+            rows.append(result | learning(players, spec) | about)
             print(table(rows[-1:]), flush=True)
             if options.save:
                 save_rows("carolusbench", rows[-1:], KEYS)

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import tables
 from carolus_env.evaluation.seating import deals_for, pairing
-from carolus_env.networks.decisions import DecisionModel
-from carolus_env.networks.files import Model
-from carolus_env.networks.network import NetworkModel
 
 SEED: Final = 2_000_000_011
 MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
@@ -97,14 +94,11 @@ def digest(players: int, specs: Sequence[str]) -> str:
     """Return a digest of the shipped weights and the default options that agents play by."""
     names = {spec.partition(":")[0] for spec in specs}
     kinds = {MODELS[bot] for bot in names if bot in MODELS}
-    hashes = [_type_of(kind).load(models.path_of(kind, f"{players}p")).digest() for kind in kinds]
+    paths = {kind: models.path_of(kind, f"{players}p") for kind in kinds}
+    hashes = [models.TYPES[kind].load(path).digest() for kind, path in paths.items()]
     defaults = "".join(repr(OPTIONS[bot]()) for bot in sorted(names))
     hashes.append(hashlib.sha256(defaults.encode()).hexdigest())
     return "-".join(result[:12] for result in sorted(hashes))
-
-
-def _type_of(kind: models.Kind) -> type[Model[Any]]:
-    return DecisionModel if kind == "decisions" else NetworkModel
 
 
 def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Row:

@@ -36,7 +36,7 @@ from carolus_env.bots import (
     SearchOptions,
     ValueOptions,
 )
-from carolus_env.bots.models import FOLDER
+from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.bots.ppo import PpoOptions
 from carolus_env.commands import COMMANDS
 from carolus_env.engine import observation, rules, state
@@ -46,8 +46,6 @@ from carolus_env.evaluation.games import COLUMNS, PLANNED, SEATS
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import external
 from carolus_env.integrations.llm import LanguageOptions
-from carolus_env.networks.decisions import DecisionModel
-from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import tables_text
 from carolus_env.notation.vocabulary import counted
 from carolus_env.planning import heuristic
@@ -300,10 +298,11 @@ def shipped_table() -> str:
     head = ["model", "learnt from", "CPU-minutes", "wall time", "command", "its commit"]
     lines = []
     for path in sorted(FOLDER.glob("*.safetensors")):
-        single = path.stem.startswith("decisions")
-        about = (DecisionModel if single else NetworkModel).load(path).about
-        unit = "decisions" if single else "games"
-        time = f"{about['seconds'] / 60:.0f} min, {counted(about['workers'], 'worker')}"
+        kind = path.stem.partition("_")[0]
+        about = TYPES[kind].load(path).about
+        unit = "decisions" if kind == "decisions" else "games"
+        time = f"{about['seconds'] / 60:.0f} min, " if "seconds" in about else ""
+        time += counted(about["workers"], "worker")
         cells = [f"{about[unit]:,} {unit}", f"{about['cpu_seconds'] / 60:.0f}", time]
         how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
         lines.append([f"`{path.stem.replace('_', ':')}`", *cells, *how])

@@ -12,14 +12,12 @@ from test_docs import ROOT
 from benchmarks import ladder as ladder_command
 from benchmarks import suite as suite_command
 from carolus_env import bots
-from carolus_env.bots.models import FOLDER
+from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.commands import evaluate
 from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.suite import Suite, shipped
 from carolus_env.learners import read_config
-from carolus_env.networks.decisions import DecisionModel
-from carolus_env.networks.network import NetworkModel
 from carolus_env.system.command import parse
 
 HALF = Suite.half
@@ -58,7 +56,7 @@ def test_rungs_recipes_and_the_commands_of_models_can_be_made():
             bots.make(spec)
     for file in sorted(FOLDER.glob("*.safetensors")):
         single = file.stem.startswith("decisions")
-        about = (DecisionModel if single else NetworkModel).load(file).about
+        about = TYPES[file.stem.partition("_")[0]].load(file).about
         program, script, *words = shlex.split(about["command"])
         assert program == "python"
         if single:

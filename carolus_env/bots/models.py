@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from carolus_env import networks
 from carolus_env.bots.agent import AgentError
 from carolus_env.bots.options import parse
-from carolus_env.networks.files import ModelError
+from carolus_env.networks.decisions import DecisionModel
+from carolus_env.networks.files import Model, ModelError
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
 
@@ -19,6 +20,12 @@ FOLDER: Final = Path(networks.__file__).parent / "models"
 Kind = Literal["value", "ppo", "decisions"]
 """Purpose of a model of the package: to value positions, as a policy over whole turns, or over
 single decisions."""
+TYPES: Final[dict[str, type[Model[Any]]]] = {
+    "value": NetworkModel,
+    "ppo": NetworkModel,
+    "decisions": DecisionModel,
+}
+"""The class of each kind's models."""
 Options = TypeVar("Options")
 
 
