@@ -39,10 +39,9 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("ppo:2p", "value:2p"): 400,
         ("value:2p", "planner"): 1000,
         ("value:2p", "mcts:sims=100"): 400,
-        ("value:2p,follow=8", "planner"): 1000,
-        ("value:2p,follow=8", "mcts:sims=100"): 1000,
-        ("value:2p,follow=8", "value:2p"): 400,
-        ("search:2p,sims=100", "value:2p,follow=8"): 200,
+        ("search:2p,sims=200", "planner"): 1000,
+        ("search:2p,sims=200", "mcts:sims=100"): 400,
+        ("search:2p,sims=200", "value:2p"): 400,
     },
     3: {
         ("decisions:3p", "planner"): 600,
@@ -50,10 +49,9 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("ppo:3p", "mcts:sims=100"): 120,
         ("value:3p", "planner"): 1500,
         ("value:3p", "mcts:sims=100"): 240,
-        ("value:3p,follow=8", "planner"): 1500,
-        ("value:3p,follow=8", "mcts:sims=100"): 600,
-        ("value:3p,follow=8", "value:3p"): 240,
-        ("search:3p,sims=100", "mcts:sims=100"): 120,
+        ("search:3p,sims=200", "planner"): 1500,
+        ("search:3p,sims=200", "mcts:sims=100"): 240,
+        ("search:3p,sims=200", "value:3p"): 240,
     },
     4: {
         ("decisions:4p", "planner"): 600,
@@ -61,10 +59,9 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
         ("ppo:4p", "mcts:sims=100"): 120,
         ("value:4p", "planner"): 800,
         ("value:4p", "mcts:sims=100"): 240,
-        ("value:4p,follow=8", "planner"): 800,
-        ("value:4p,follow=8", "mcts:sims=100"): 240,
-        ("value:4p,follow=8", "value:4p"): 240,
-        ("search:4p,sims=100", "mcts:sims=100"): 120,
+        ("search:4p,sims=200", "planner"): 800,
+        ("search:4p,sims=200", "mcts:sims=100"): 240,
+        ("search:4p,sims=200", "value:4p"): 240,
     },
 }
 """Games of each pairing, by number of players; rounded up to whole deals. Fewer where an agent
@@ -74,10 +71,10 @@ AGENTS: Final = {
     "decisions": "a policy over single decisions",
     "ppo": "a policy over whole turns",
     "value": "the value of positions after its turn",
-    "value:follow=8": "that value some sampled turns later",
+    "search:sims=200": "that value at the leaves of a tree",
 }
 """The agents that are set beside `planner`, and what each plays by."""
-TIMED: Final = {"": 40, "sims=100": 4, "follow=8": 4}
+TIMED: Final = {"": 40, "sims=100": 4, "sims=200": 4}
 """Games in which decisions are timed, by the end of a spec."""
 MODELS: Final = {"decisions": "decisions", "ppo": "ppo", "value": "value", "search": "value"}
 """The kind of model that a bot plays by."""

@@ -23,6 +23,7 @@ from benchmarks import (
     learners,
     peers,
     rendering,
+    search,
     startup,
     strength,
     throughput,
@@ -138,13 +139,6 @@ def features_table() -> str:
     """Return the features of the planner's evaluation, from `heuristic.FEATURES`."""
     lines = [[f"`{feature.name}`", feature.meaning] for feature in heuristic.FEATURES]
     return markdown(["feature", "counted for each team"], lines)
-
-
-def search_table() -> str:
-    """Return the options of `search` that `mcts` lacks, or with another default."""
-    shared = options_table(MctsOptions).splitlines()[2:]
-    lines = options_table(SearchOptions).splitlines(keepends=True)
-    return "".join(line for line in lines if line.rstrip() not in shared)
 
 
 def bench_table() -> str:
@@ -344,6 +338,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers": lambda: peers.table(load("peers")),
     "rendering": lambda: rendering.table(load("rendering")),
     "startup": lambda: startup.table(load("startup")),
+    "search": lambda: search.table(load("search")),
     "agents": lambda: strength.summary(load("strength"), load("times")),
     "strength": lambda: strength.table(load("strength"), load("times")),
     "throughput": lambda: throughput.table(load("throughput")),
@@ -363,7 +358,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PpoOptions),
     "options rules": lambda: options_table(rules.Rules),
-    "options search": search_table,
+    "options search": lambda: options_table(SearchOptions),
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,
     "value inputs": tables_text,

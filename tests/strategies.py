@@ -213,8 +213,8 @@ def decided(states):
     states = states[~np.isin(states["phase"], (ROLL, OVER)) & (states["round"] > 2)]
     _, first_of_each = np.unique(states["phase"], return_index=True)
     few = states[first_of_each]
-    options = bots.SearchOptions(sims=3, width=3, root_width=3, crowns="value")
+    options = bots.SearchOptions(sims=3, candidates=3)
     agents = [bots.SearchBot(random_model(int(few["players"][0])), options)]
-    for spec in ("planner", "mcts:sims=4", "mcts:sims=4,chance=explicit,leaf=playout"):
+    for spec in ("planner", "mcts:sims=4"):
         agents.append(bots.make(spec))
     return b"".join(agent.act(few, new_streams(1, len(few))).tobytes() for agent in agents)

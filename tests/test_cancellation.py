@@ -15,8 +15,7 @@ from carolus_env.evaluation import rollouts
 from carolus_env.system import cancellation
 from carolus_env.system.cancellation import Stop, Stopped
 
-ENDLESS = ("sims=10000000", "seconds=3600", "sims=10000000,leaf=playout")
-ENDLESS = (*(f"mcts:{limit}" for limit in ENDLESS), *(f"search:{limit}" for limit in ENDLESS[:2]))
+ENDLESS = ("mcts:sims=10000000", "search:sims=10000000", "mcts:seconds=3600", "search:seconds=3600")
 
 
 class StopAt(Stop):

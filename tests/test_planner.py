@@ -362,7 +362,7 @@ def decisions(game, bot="planner"):
     return made, game
 
 
-SEARCHERS = ["planner", "mcts:sims=200", "mcts:sims=200,chance=explicit", "mcts:seconds=0.05"]
+SEARCHERS = ["planner", "mcts:sims=200", "mcts:seconds=0.05"]
 every_searcher = pytest.mark.parametrize("bot", SEARCHERS)
 
 

@@ -12,7 +12,6 @@ from test_bots import middle_games
 
 from carolus_env import bots, engine
 from carolus_env.bots import (
-    AgentError,
     Choice,
     Evaluator,
     MctsBot,
@@ -21,32 +20,26 @@ from carolus_env.bots import (
     SearchBot,
     SearchOptions,
 )
-from carolus_env.bots.planner import best_crown
-from carolus_env.bots.search.forest import (
-    BY_PLANNER,
-    BY_VALUE,
-    CHOICES,
-    EXPLICIT,
-    OPEN,
+from carolus_env.bots.search.tree import (
+    CONSIDERED,
     Forest,
+    best_edge,
+    key_of,
+    next_choice,
     tree_of,
 )
-from carolus_env.bots.search.tree import _crown, best_edge, key_of
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules, move_action
 from carolus_env.engine.streams import new_streams
-from carolus_env.networks.forward import Network, Weights, values
-from carolus_env.planning.heuristic import all_weights
+from carolus_env.networks.forward import Weights, values
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
 KINDS = [
     "mcts:sims=30",
-    "mcts:sims=30,chance=explicit",
-    "mcts:sims=30,chance=explicit,leaf=playout",
-    "mcts:sims=30,leaf=playout,width=5",
-    "search:sims=30,crowns=value",
-    "search:sims=30,chance=explicit,width=4",
+    "mcts:sims=30,candidates=5",
+    "search:sims=30",
+    "search:candidates=4,sims=30",
 ]
 every_kind = pytest.mark.parametrize("spec", KINDS)
 
@@ -79,8 +72,10 @@ def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, pl
         assert set(firsts) <= set(legal)
         assert len({tuple(choice.actions) for choice in choices}) == len(choices)
         visits = [choice.visits for choice in choices]
-        assert visits == sorted(visits, reverse=True)
         assert sum(visits) == (30 if len(legal) > 1 else 0)
+        team, last = int(state["team"][state["player"]]), max(visits) - 1
+        compared = [choice.chances[team] for choice in choices if choice.visits >= last]
+        assert visits[0] >= last and choices[0].chances[team] == max(compared)
         assert sum(choice.prior for choice in choices) == pytest.approx(1)
         for choice in choices:
             sums = choice.chances.sum()
@@ -120,7 +115,7 @@ def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it
         rows = rows[np.isin(games["phase"][rows], (PLACE, MOVE)) & (games["dice_due"][rows] == 0)]
         rows = rows[games["player"][rows] == players[rows]]
     assert played == wanted
-    assert done < bot.simulations <= 2 * done
+    assert bot.simulations == 2 * done
     game = sample_games(step=1)
     game = game[(game["phase"] == PLACE) & (game["placements_left"] > 1)][:1]
     bot, stream = bots.make("mcts:sims=20"), new_streams(1, 1)
@@ -132,30 +127,68 @@ def test_a_bot_searches_once_a_turn_unless_it_goes_another_way_and_plays_what_it
     assert before < bot.simulations <= before + 20
 
 
-@pytest.mark.parametrize("spec", ["mcts:sims=200", "search:sims=200", "mcts:sims=50,width=1"])
-def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
-    bot, streams, states = bots.make(spec), new_streams(4, 1), sample_games()
-    narrow = "width" in spec  # leaves nothing to search in a turn
-    asked = saved = 0
-    for game in (states[states["phase"] == PLACE] if narrow else states).reshape(-1, 1):
-        [choices] = bot.consider(game, streams.copy())
-        before = bot.simulations
-        assert int(bot.act(game, streams.copy())[0]) == choices[0].actions[0]
-        asked += sum(choice.visits for choice in choices)
-        saved += sum(choice.visits for choice in choices) - (bot.simulations - before)
-    assert saved == asked if narrow else 0.1 * asked < saved < 0.9 * asked
+@entry
+def _try_choices(forest, rates, tried):
+    """Write which choices are tried at the root of a tree whose choice k wins ``rates[k]``."""
+    tree = tree_of(forest, 0)
+    for k in range(tried.shape[0]):
+        edge = next_choice(tree, k / tried.shape[0])
+        tree.edges[edge]["visits"] += 1
+        tree.edges[edge]["value"][0] += rates[edge]
+        tried[k] = edge
 
 
-@pytest.mark.parametrize("options", [{}, {"leaf": "playout"}], ids=str)
-def test_what_a_search_saves_changes_nothing_of_the_next_one(options):
-    games, bot = sample_games(), MctsBot(MctsOptions(sims=100, **options))
-    streams = new_streams(4, len(games))
-    acted, considered = streams.copy(), streams.copy()
-    bot.act(games, acted)
-    done = bot.simulations
-    bot.consider(games, considered)
-    assert bot.simulations > 2 * done, "it saved some"
-    assert (acted == considered).all()
+def tried(rates, sims):
+    """Choices in the order in which they are tried; at first sight the last is the best."""
+    forest, result = Forest.new(1, 2, len(rates)), np.zeros(sims, np.int64)
+    forest.nodes["edges"][0, 0] = len(rates)
+    forest.edges["first_value"][0, : len(rates)] = np.linspace(0.1, 0.9, len(rates))
+    _try_choices(forest, np.array(rates), result)
+    return result.tolist()
+
+
+def test_the_worse_half_of_the_choices_is_dropped_when_a_round_has_had_its_part():
+    rates = np.linspace(0.9, 0.1, 40)  # the best at first sight are the worst
+    result = tried(rates, 400)
+    assert result[:CONSIDERED] == list(range(39, 39 - CONSIDERED, -1))
+    best = sorted(range(40 - CONSIDERED, 40), key=lambda k: -rates[k])
+    for kept, begin, end in ((16, 0, 112), (8, 112, 200), (4, 200, 300), (2, 300, 400)):
+        counts = np.bincount(result[begin:end], minlength=40)
+        assert np.flatnonzero(counts).tolist() == best[:kept]
+        assert np.ptp(counts[best[:kept]]) == 0, "in turn"
+    assert tried(rates, 3) == [39, 38, 37]
+    assert tried([0.6, 0.3], 10) == [1, 0] + [0, 1] * 4, "the best so far comes first"
+    assert tried([0.5], 2) == [0, 0]
+
+
+def test_where_all_that_were_tried_lose_others_are():
+    rates = np.zeros(40)
+    assert tried(rates, 400)[:40] == list(reversed(range(40)))
+    rates[20] = 1.0
+    result = tried(rates, 400)
+    assert result[:32] == list(range(39, 7, -1)) and max(result[32:]) == 23
+    assert 20 in result[-4:], "it is compared to the end"
+
+
+@every_number
+def test_all_choices_meet_the_same_dice(players):
+    """The first simulations of two turns after which the same dice are due."""
+    states = sample_games(players)
+    [state] = states[states["phase"] == MOVE][:1]
+    other = state.copy()
+    asked = []
+
+    class Remembering(Evaluator):
+        def evaluate(self, positions):
+            asked.append(positions.copy())
+            return np.full((len(positions), Rules(players).teams), 1 / Rules(players).teams)
+
+    SearchBot(Remembering(), SearchOptions(sims=2)).consider(
+        np.array([state, other]), np.repeat(new_streams(1, 1), 2)
+    )
+    half = [(len(positions) + 1) // 2 for positions in asked]
+    for positions, k in zip(asked, half, strict=True):
+        assert positions[:k].tobytes() == positions[k:].tobytes()
 
 
 def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
@@ -168,18 +201,18 @@ def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
     done = bot.simulations
     bot.act(states[:2], new_streams(1, 2))
     assert bot.simulations > done
-    monkeypatch.setattr(bots.search.mcts, "_LARGEST", 10)
+    monkeypatch.setattr(bots.search.bot, "_LARGEST", 10)
     for choices in searched("mcts:sims=100", states):
         assert sum(choice.visits for choice in choices) == 100 or len(choices) == 1
 
 
 @every_number
 @pytest.mark.parametrize("crowns", ["on_roll", "deferred"])
-@pytest.mark.parametrize("ways", ["", ",chance=explicit", ",leaf=playout"])
-def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns, ways):
+@pytest.mark.parametrize("bot", ["mcts", "search"])
+def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns, bot):
     rules = Rules(players, crowns, paladins_per_clan=4, max_rounds=4)
     states = engine.new_games(rules, 2, seed=5)
-    bot, streams = bots.make(f"mcts:sims=8{ways}"), new_streams(1, 2)
+    bot, streams = bots.make(f"{bot}:sims=8"), new_streams(1, 2)
     while len(states):
         engine.step(states, bot.act(states, streams))
         going = ~engine.is_over(states)
@@ -209,27 +242,27 @@ def last_hope():
     )
 
 
-@pytest.mark.parametrize("ways", ["chance=explicit", "chance=open"])
-def test_the_search_finds_the_exact_chance_of_a_roll(ways):
+def test_the_search_finds_the_exact_chance_of_a_roll():
     """Its mean counts what was tried and found bad too, so it comes from below."""
     game = last_hope()
-    [choices] = searched(f"mcts:sims=40000,leaf=playout,{ways}", game)
+    [choices] = searched("mcts:sims=40000", game)
     best, other = choices
     assert best.actions == [move_action(1)]
     exact = exact_chance(after(game, [move_action(1)]))
     error = 3 * 0.5 * (7 / 27 * 20 / 27 / best.visits) ** 0.5
     assert exact - 0.01 - error < best.chances[0] < exact + error
     assert other.chances[0] == pytest.approx(exact_chance(after(game, [move_action(2)])), abs=0.01)
-    assert best.visits > 100 * other.visits
 
 
-@pytest.mark.parametrize(("chances", "nodes"), [(OPEN, 1), (EXPLICIT, 3)])
-def test_only_explicit_chance_tells_apart_what_others_rolled(chances, nodes):
+def test_positions_that_differ_in_what_others_rolled_share_a_node():
     game = after(last_hope(), [move_action(1)])
     rolled = np.repeat(game, 4)
     chance.apply_roll(rolled, [[0, 0, 0], [1, 1, 1], [0, 1, 2], [2, 1, 0]])
     assert (rolled["player"] == BLACK).all() and game["player"] == WHITE, "white has rolled"
-    assert len({int(key_of(state, chances)) for state in rolled}) == nodes
+    assert len({int(key_of(state)) for state in rolled}) == 1
+    rolled["player"] = WHITE
+    rolled["phase"] = PLACE
+    assert len({int(key_of(state)) for state in rolled}) == 3
 
 
 @pytest.mark.parametrize("team", [0, 1, 2])
@@ -240,7 +273,7 @@ def test_each_node_maximises_the_value_of_the_team_that_decides(team):
     for k in range(3):  # after choice k team k has won all games
         edges[k]["prior"], edges[k]["visits"], edges[k]["first_value"] = 1 / 3, 10, 0.5
         edges[k]["value"][k] = 10.0
-    assert best_edge(nodes, edges, 0, 0.2) == team
+    assert best_edge(nodes, edges, 0) == team
 
 
 def shares(states):
@@ -264,14 +297,14 @@ def test_every_choice_begins_at_the_networks_value_of_the_position_after_it(play
     for state in states:
         if engine.legal_masks(state.reshape(1)).sum() == 1:
             continue
-        bot = search(players, temperature=2.0)
+        bot = search(players)
         bot.consider(state.reshape(1), new_streams(1, 1))
         choices, first, prior = root_of(bot)
         positions = [after(state, actions) for actions in choices]
         team = int(state["team"][state["player"]])
         wanted = np.concatenate([shares(game)[:, team] for game in positions])
         np.testing.assert_allclose(first, wanted, atol=3e-5)
-        odds = np.sqrt(wanted.clip(1e-6, 1 - 1e-6) / (1 - wanted).clip(1e-6, 1 - 1e-6))
+        odds = wanted.clip(1e-6, 1 - 1e-6) / (1 - wanted).clip(1e-6, 1 - 1e-6)
         np.testing.assert_allclose(prior, odds / odds.sum(), rtol=2e-3, atol=1e-5)
         phases.add(int(state["phase"]))
         ended += sum(engine.is_over(game)[0] for game in positions)
@@ -297,34 +330,7 @@ def test_what_is_backed_up_is_the_best_choice_for_whoever_decides(players):
         np.testing.assert_allclose(choices[0].chances, values[values[:, team].argmax()], atol=3e-5)
 
 
-@entry
-def _crowns(states, by_value, by_planner, weights, forest, net):
-    """What the crown becomes by the network, by the evaluation, and to the planner."""
-    s, tree = states[0], tree_of(forest, 0)
-    chosen = _crown(s, by_value, weights, tree, net), _crown(s, by_planner, weights, tree, net)
-    return chosen[0], chosen[1], best_crown(s, weights, tree.scratch)
-
-
-@every_number
-def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(players):
-    states = middle_games(Rules(players), 100)
-    several = engine.legal_masks(states).sum(axis=1) > 1
-    ways = [SearchOptions(crowns=crowns).settings(CHOICES) for crowns in ("value", "planner")]
-    weights, differ = all_weights()[players], 0
-    net = Network.of(players, Weights.of(random_model(players).weights))
-    forest = Forest.new(1, 2, 8)
-    for state in states[(states["phase"] == CROWN_CHOICE) & several][:20]:
-        by_value, by_planner, planner = _crowns(state.reshape(1), *ways, weights, forest, net)
-        legal = engine.legal_actions(state).tolist()
-        values = shares(np.concatenate([after(state, [action]) for action in legal]))
-        values = values[:, int(state["team"][state["player"]])]
-        assert values[legal.index(by_value)] == pytest.approx(values.max(), abs=3e-5)
-        assert by_planner == planner
-        differ += by_value != by_planner
-    assert differ
-
-
-def test_a_spec_names_a_network_and_options_and_the_clock_has_defaults_of_its_own(tmp_path):
+def test_a_spec_names_a_network_and_options(tmp_path):
     random_model(2).save(tmp_path / "v")
     states = middle_games(Rules(2))[::20][:4].copy()
     result = search(sims=9).consider(states, new_streams(1, 4))
@@ -332,13 +338,6 @@ def test_a_spec_names_a_network_and_options_and_the_clock_has_defaults_of_its_ow
         bot = bots.make(f"search:{tmp_path}/v{suffix},sims=9")
         assert bot.options.sims == 9
         assert same(bot.consider(states, new_streams(1, 4)), result)
-    for given, wanted in (
-        ({"sims": 100}, (32, 128, BY_PLANNER)),
-        ({"seconds": 1.0}, (12, 128, BY_VALUE)),
-        ({"seconds": 1.0, "width": 9, "root_width": 0, "crowns": "planner"}, (9, 9, BY_PLANNER)),
-    ):
-        settings = SearchOptions(**given).settings(CHOICES)
-        assert (settings.width, settings.root_width, settings.crowns) == wanted
 
 
 class ByNetwork(Evaluator):
@@ -354,7 +353,7 @@ class ByNetwork(Evaluator):
 
 
 @every_number
-@pytest.mark.parametrize("options", [{}, {"chance": "explicit", "width": 4}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"candidates": 4}], ids=str)
 def test_an_evaluator_gives_the_tree_that_the_same_network_gives_built_in(players, options):
     value = exact_model(players)
     states, options = middle_games(Rules(players))[:24], SearchOptions(sims=40, **options)
@@ -395,12 +394,10 @@ def test_an_evaluator_is_asked_once_a_simulation_about_all_games():
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((3, 2)), np.full((1, 2), np.nan), np.zeros(0)])
-def test_wrong_values_and_crowns_by_an_evaluator_are_refused(wrong):
+def test_wrong_values_by_an_evaluator_are_refused(wrong):
     class Wrong(Evaluator):
         def evaluate(self, states):
             return wrong if np.shape(wrong) != (1, 2) else np.full((len(states), 2), np.nan)
 
     with pytest.raises(ValueError, match=r"Wrong.evaluate of \d+ positions must return finite"):
         SearchBot(Wrong()).consider(middle_games(Rules(2))[5:6], new_streams(1, 1))
-    with pytest.raises(AgentError, match="crowns must be auto or planner"):
-        SearchBot(Wrong(), SearchOptions(crowns="value"))

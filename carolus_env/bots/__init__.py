@@ -7,8 +7,14 @@ from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import AgentLike, UnknownAgentError, known, make, register
-from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
-from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions
+from carolus_env.bots.search import (
+    Choice,
+    Evaluator,
+    MctsBot,
+    MctsOptions,
+    SearchBot,
+    SearchOptions,
+)
 from carolus_env.bots.value import ValueBot, ValueOptions
 from carolus_env.networks.files import ModelError
 from carolus_env.networks.network import NetworkModel

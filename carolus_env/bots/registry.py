@@ -1,4 +1,4 @@
-"""Agents by spec string: ``greedy``, ``mcts:sims=400,leaf=playout``, ``my_bot.py:MyBot``.
+"""Agents by spec string: ``greedy``, ``mcts:sims=400``, ``my_bot.py:MyBot``.
 
 A spec is ``name`` or ``name:argument``. The argument usually holds typed options,
 ``key=value,key=value`` (`bots.options`), after the name of a model where the bot takes one. An
@@ -31,8 +31,7 @@ from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.ppo import PpoOptions, make_ppo
 from carolus_env.bots.random import RandomBot
-from carolus_env.bots.search.bot import SearchOptions, make_search
-from carolus_env.bots.search.mcts import MctsBot, MctsOptions
+from carolus_env.bots.search.bot import MctsBot, MctsOptions, SearchOptions, make_search
 from carolus_env.bots.value import RolloutPolicy, ValueOptions, make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures

@@ -1,20 +1,13 @@
-"""``value`` plays by a trained value network: it compares candidates by what follows them.
+"""``value`` plays by a trained value network: it takes one look at each candidate.
 
 A candidate is a whole turn, a disc or a crown. Of a turn the planner lists the best plans by its
 evaluation, the network values the position after each of them, before the dice, and the best is
-played. Further ahead look
+played. Discs are valued a turn further on: every answer of the players after a disc is tried
+(`planning.discs`), the first player to act plays its best turn, and that position is valued. No
+dice lie in between, so this is exact as far as the values are. `bots.search` looks further.
 
-- discs: every answer of the players after a disc is tried (`planning.discs`), the first player to
-  act plays its best turn, and that position is valued. No dice lie in between, so this is exact as
-  far as the values are;
-- with ``follow``, the best candidates: each is played on with sampled dice. All meet the same dice,
-  and every player plays its best candidate. The position after some turns, before the next dice, is
-  valued. After each comparison the better half goes on, with twice as many continuations
-  (sequential halving: Karnin, Koren and Somekh, ICML 2013).
-
-From top to bottom: the candidates and their values, discs, following, the bot, and the policy of
-rollouts. Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the
-package.
+From top to bottom: the candidates and their values, discs, the bot, and the policy of rollouts.
+Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
 """
 
 from __future__ import annotations
@@ -29,13 +22,12 @@ from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByTurns, Entries, error, errors_option, with_errors
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
-from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.kernels import legal
 from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.rules import (
     ACTIONS,
     CROWN_CHOICE,
     DISC,
-    MAX_PLAYERS,
     MAX_TEAMS,
     OVER,
     ROLL,
@@ -55,18 +47,15 @@ from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import (
     MOST_PLANS,
-    ONE,
     STOP,
     WIDTHS,
     CandidateList,
     first_of,
-    in_turn,
     list_candidates,
-    play,
     play_plan,
 )
-from carolus_env.system.arrays import F64, I64, Bits, Int, Records, int64, uint64
-from carolus_env.system.compiler import entry, inlined, kernel, separate
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records, int64
+from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
@@ -75,11 +64,6 @@ PLANS_AHEAD: Final = {2: 16, 3: 8}
 """Maximum number of turns compared in positions ahead, by number of teams."""
 LOOKS: Final = ("now", "turn")
 """Ways to value a disc: by the position after it, or by looking one turn ahead."""
-MOST_FOLLOWED: Final = 64
-"""Maximum number of candidates that are followed, all of them in a position that seems lost."""
-LOST: Final = 0.01
-"""Win probability under which a position seems lost."""
-_KEPT: Final = 8  # the most candidates that are compared a second time
 ROLLOUT_PLANS: Final = 8
 """Number of a turn's plans that `RolloutPolicy` compares, the planner's best ones."""
 
@@ -230,171 +214,6 @@ def _values_ahead(states: Records, selector: CandidateSelector, spare: Any, out:
         value_next(spare[0], selector, out[g])
 
 
-# ------------------------------------------------------------------------------------ following
-
-
-class Follower(NamedTuple):
-    """Parameters and scratch of following candidates."""
-
-    most: int
-    """Number of candidates followed, those that are best now; 0: none."""
-    samples: int
-    """Number of continuations of each in the first comparison."""
-    turns: int
-    """Number of turns in a continuation."""
-    selector: CandidateSelector
-    """The selector of candidates in positions ahead; shared with an `Ahead`."""
-    rescue: CandidateSelector
-    """The selector of candidates in a position that seems lost: all of a turn's plans."""
-    answers: DiscScratch
-    """Scratch to answer a disc."""
-    plans: npt.NDArray[np.int64]
-    """``(MOST_FOLLOWED,)`` int64: the candidates that are followed."""
-    order: npt.NDArray[np.int64]
-    """``(MOST_FOLLOWED,)`` int64: their indices; those that are still compared come first, best
-    first."""
-    sums: npt.NDArray[np.float64]
-    """``(MOST_FOLLOWED,)`` float64: the sum of the values of each, to the team to move."""
-    starts: States
-    """``(MOST_FOLLOWED,)`` STATE: the position after each."""
-    after: States
-    """``(1,)`` STATE: a position ahead."""
-    values: npt.NDArray[np.float64]
-    """``(3,)`` float64: each team's value there."""
-
-    @classmethod
-    def of(
-        cls, players: int, weights: Weights, ahead: Ahead, most: int, samples: int, turns: int
-    ) -> Follower:
-        """Allocate scratch; the arguments are the attributes, and those of `Ahead.of`."""
-        return cls(
-            most,
-            samples,
-            turns,
-            ahead.selector,
-            CandidateSelector.of(players, weights, ONE, MOST_PLANS),
-            DiscScratch.new(),
-            np.zeros(MOST_FOLLOWED, np.int64),
-            np.zeros(MOST_FOLLOWED, np.int64),
-            np.zeros(MOST_FOLLOWED),
-            np.zeros(MOST_FOLLOWED, STATE),
-            np.zeros(1, STATE),
-            np.zeros(MAX_TEAMS),
-        )
-
-
-@inlined
-def _complete(s: np.void, player: Int, follower: Follower) -> None:
-    """Answer the disc, or choose the further crowns, that ``player`` has just chosen in ``s``."""
-    while s["phase"] == DISC and s["turn"] > 0:
-        context, scratch = follower.selector, follower.answers
-        play(s, search_discs(s, legal.playable_discs, value_next, context, scratch))
-    while s["phase"] == CROWN_CHOICE and s["player"] == player:
-        play_plan(s, best_candidate(s, follower.selector))
-
-
-@inlined
-def _value_of_sample(start: np.void, team: Int, follower: Follower, bits: Bits) -> Any:
-    """Play turns on from ``start``, and return the value to a team before the next dice."""
-    follower.after[0] = start
-    s, played = follower.after[0], 0
-    while s["phase"] != OVER and played < follower.turns:
-        if s["phase"] == ROLL:
-            bits = generator.step(bits)
-            s["generator"] = generator.mix(bits)
-            turns.roll_dice(s)
-            s["generator"] = 0
-        else:
-            played += int64(in_turn(s))
-            play_plan(s, best_candidate(s, follower.selector))
-    reset_accumulator(follower.selector.net)
-    write_value(s, follower.selector.net, follower.values)
-    return follower.values[team]
-
-
-@kernel
-def _order_best(follower: Follower, count: Int, most: Int) -> None:
-    """Bring the best ``most`` of the first ``count`` candidates in ``order`` to its front."""
-    order, sums = follower.order, follower.sums
-    for place in range(most):
-        best = place
-        for other in range(place + 1, count):
-            best = other if sums[order[other]] > sums[order[best]] else best
-        taken = order[best]
-        order[best] = order[place]
-        order[place] = taken
-
-
-@kernel
-def _take_best(
-    s: np.void, follower: Follower, selector: CandidateSelector, count: Int, most: Int
-) -> Int:
-    """Take the best listed candidates, by their values now; returns how many."""
-    most, team = min(most, count), int64(s["team"][s["player"]])
-    for place in range(most):
-        k = best_of(selector.values, s, count)
-        follower.plans[place] = selector.candidates.plans[k]
-        selector.values[k, team] = -1.0  # taken
-    return most
-
-
-@separate
-def _best_followed(s: np.void, follower: Follower, count: Int, bits: Bits) -> Any:
-    """Compare the first ``count`` of the follower's ``plans``, candidates in ``s``.
-
-    Returns:
-        The best one, and its mean value.
-    """
-    team, starts, order = int64(s["team"][s["player"]]), follower.starts, follower.order
-    for k in range(count):
-        starts[k] = s
-        play_plan(starts[k], follower.plans[k])
-        _complete(starts[k], s["player"], follower)
-        order[k], follower.sums[k] = k, 0.0
-    done, samples = 0, follower.samples
-    while done == 0 or count > 1:
-        for place in range(count):
-            k = order[place]
-            for sample in range(done, done + samples):
-                stream = generator.mix(bits + uint64(sample))
-                follower.sums[k] += _value_of_sample(starts[k], team, follower, stream)
-        done, samples = done + samples, 2 * samples
-        kept = min((count + 1) // 2, _KEPT)
-        _order_best(follower, count, kept)
-        count = kept
-    return follower.plans[order[0]], follower.sums[order[0]] / done
-
-
-@separate
-def best_by_following(
-    s: np.void, selector: CandidateSelector, count: Int, follower: Follower
-) -> Int:
-    """Return the best of the candidates that are best now, a plan, by what follows.
-
-    Sampled dice depend on the round, the seat and the phase only. With three teams, where all
-    candidates of a turn that are followed lose, more of its plans are: one may stop the next
-    player.
-
-    Args:
-        s: a position.
-        selector: a `CandidateSelector`, in which the candidates are listed and valued; the values
-            are overwritten.
-        count: the number of candidates.
-        follower: a `Follower`.
-    """
-    place = uint64(s["round"]) * uint64(MAX_PLAYERS) + uint64(s["player"])
-    bits = generator.mix(place * uint64(OVER + 1) + uint64(s["phase"]))
-    taken = _take_best(s, follower, selector, count, follower.most)
-    chosen, best = _best_followed(s, follower, taken, bits)
-    if best < LOST and s["teams"] > 2 and in_turn(s):
-        count = list_candidates(s, follower.rescue.candidates)
-        value_candidates(s, follower.rescue, count)
-        taken = _take_best(s, follower, follower.rescue, count, MOST_FOLLOWED)
-        rescue, value = _best_followed(s, follower, taken, bits)
-        chosen = rescue if value > best else chosen
-    return chosen
-
-
 # ------------------------------------------------------------------------------------ the bot
 
 
@@ -416,18 +235,6 @@ class ValueOptions(BotOptions):
         among=("auto", *WIDTHS),
     )
     discs: str = discs_option()
-    follow: int = option(
-        0,
-        "choices, the best ones, that are followed through samples of the dice and of the turns "
-        "to come; 0: none; 8: stronger, in over ten times the time",
-        among=(0, MOST_FOLLOWED),
-    )
-    samples: int = option(
-        2,
-        "samples of each; the better half then gets twice as many, until one is left",
-        among=(1, 64),
-    )
-    turns: int = option(0, "turns in a sample; 0: as many as there are teams", among=(0, 64))
     errors: float = errors_option()
 
 
@@ -438,8 +245,6 @@ class ValueContext(NamedTuple):
     """The network, and the selector of candidates."""
     ahead: Ahead
     """Parameters and scratch of looking ahead at discs."""
-    follower: Follower
-    """Parameters and scratch of following candidates."""
     looks_ahead: bool
     """True if the bot looks ahead at discs."""
     errors: float
@@ -450,12 +255,9 @@ class ValueContext(NamedTuple):
         """Return a context with scratch of its own; the weights are shared."""
         most, teams = int(options.candidates), TEAMS[players]
         plans = PLANS[teams] if options.plans == "auto" else options.plans
-        ahead = Ahead.of(players, weights, most)
-        followed, samples = int(options.follow), int(options.samples)
         return cls(
             CandidateSelector.of(players, weights, WIDTHS.index(plans), most),
-            ahead,
-            Follower.of(players, weights, ahead, followed, samples, int(options.turns) or teams),
+            Ahead.of(players, weights, most),
             options.discs == "turn",
             float(options.errors),
         )
@@ -469,12 +271,8 @@ def decide(s: np.void, context: ValueContext) -> Int:
     count = list_candidates(s, selector.candidates)
     if s["phase"] == DISC and context.looks_ahead:
         value_discs(s, context.ahead, plans, count, selector.values)
-        best = best_of(selector.values, s, count)
-    else:
-        best = value_candidates(s, selector, count)
-    if context.follower.most > 0:
-        return best_by_following(s, selector, count, context.follower)
-    return plans[best]
+        return plans[best_of(selector.values, s, count)]
+    return plans[value_candidates(s, selector, count)]
 
 
 @separate

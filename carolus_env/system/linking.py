@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -45,18 +45,30 @@ class _Library(codegen.JITCodeLibrary):
     _linking_libraries: list[Any]
 
     def _link(self) -> None:
-        waiting, self._linking_libraries = self._linking_libraries, []
-        seen = {self}
-        for library in waiting:  # it grows meanwhile
-            if library not in seen:
-                seen.add(library)
-                if isinstance(library, _KernelLibrary):
-                    waiting += library._linking_libraries
-                    module = super(_KernelLibrary, library)._get_module_for_linking()
-                else:
-                    module = library._get_module_for_linking()
-                self._reload_init.update(library._reload_init)
-                self._final_module.link_in(module, preserve=True)
+        for library in self._needed():
+            if isinstance(library, _KernelLibrary):
+                module = super(_KernelLibrary, library)._get_module_for_linking()
+            else:
+                module = library._get_module_for_linking()
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(module, preserve=True)
+        self._linking_libraries = []
+
+    def _needed(self) -> Iterable[Any]:
+        """Return all libraries, callers first: LLVM drops what nothing calls when it is linked."""
+        done: dict[Any, None] = {}
+        seen, waiting = {self}, [(self, iter(self._linking_libraries))]
+        while waiting:
+            library, others = waiting[-1]
+            other = next((other for other in others if other not in seen), None)
+            if other is None:
+                waiting.pop()
+                done[library] = None
+            else:
+                seen.add(other)
+                inner = other._linking_libraries if isinstance(other, _KernelLibrary) else ()
+                waiting.append((other, iter(inner)))
+        return [library for library in reversed(done) if library is not self]
 
 
 class _KernelLibrary(_Library):

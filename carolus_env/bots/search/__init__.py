@@ -1,15 +1,12 @@
-"""``mcts`` and ``search``: tree search over whole turns and dice, without and with a network."""
+"""``search`` and ``mcts``: looking ahead in a tree, by a value network and without one."""
 
-from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
-from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions, TreeSearch
+from carolus_env.bots.search.bot import (
+    Choice,
+    Evaluator,
+    MctsBot,
+    MctsOptions,
+    SearchBot,
+    SearchOptions,
+)
 
-__all__ = [
-    "Choice",
-    "Evaluator",
-    "MctsBot",
-    "MctsOptions",
-    "SearchBot",
-    "SearchOptions",
-    "TreeOptions",
-    "TreeSearch",
-]
+__all__ = ["Choice", "Evaluator", "MctsBot", "MctsOptions", "SearchBot", "SearchOptions"]

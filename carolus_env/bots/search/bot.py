@@ -1,37 +1,94 @@
-"""``search``: tree search by the values of a trained network, or of an `Evaluator` of yours.
+"""``search`` and ``mcts`` look ahead in a tree over whole turns, discs, crowns and dice.
 
-The planner only lists the plans of a turn. The position after each choice is valued before any
-dice; priors are the softmax of these values, as log odds.
+They differ in what values positions: `SearchBot` asks a value network, or an `Evaluator` of yours;
+`MctsBot` needs none, it takes the planner's evaluation. The more simulations or seconds, the
+stronger. One search settles all decisions of a turn, which are cached until they are needed. How
+the tree works: `carolus_env.bots.search.tree`.
 """
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import AgentError
+from carolus_env import engine
+from carolus_env.bots.agent import Agent, Opinion, Remembered
 from carolus_env.bots.models import Models, parse_model
-from carolus_env.bots.search.forest import CHOICES, CROWNS, Forest, Settings, tree_of
-from carolus_env.bots.search.mcts import TreeOptions, TreeSearch, root_width
-from carolus_env.bots.search.tree import begin, go_down, grow, write_shares
-from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
-from carolus_env.engine.state import STATE, States
+from carolus_env.bots.options import BotOptions
+from carolus_env.bots.search.tree import (
+    Forest,
+    begin,
+    go_down,
+    grow,
+    take_outcomes,
+    tree_of,
+    value_and_grow,
+    write_shares,
+)
+from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.streams import check_streams, random_bits
 from carolus_env.networks.forward import Network, values
 from carolus_env.networks.network import NetworkModel
-from carolus_env.planning.heuristic import all_weights
-from carolus_env.planning.plans import play_plan
-from carolus_env.system.arrays import F64, U64, Records
+from carolus_env.planning.heuristic import all_weights, chances
+from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
+from carolus_env.system import cancellation
+from carolus_env.system.arrays import F64, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option
 
-AUTO: Final = "auto"
-_WIDE: Final = 32  # plans of a later turn
-_NARROW: Final = 12  # the same with a time limit, for 1.5 times as many simulations
+_LARGEST: Final = 100_000  # positions in a tree
+_BLOCK: Final = 32  # most simulations between checks of the clock and of a stop
+_SOON: Final = 0.01  # seconds between these checks, about
+
+
+@dataclass(frozen=True)
+class MctsOptions(BotOptions):
+    """Options of ``mcts``; see docs/bots.md."""
+
+    bot = "mcts"
+
+    sims: int = option(400, "simulations per search", among=(1, 10_000_000))
+    seconds: float = option(
+        0.0, "seconds per search instead; 0: count simulations", among=(0.0, 3600.0)
+    )
+    candidates: int = option(
+        32, "turns that a search begins with, the planner's best ones", among=(1, MOST_PLANS)
+    )
+
+
+@dataclass(frozen=True)
+class SearchOptions(MctsOptions):
+    """Options of ``search``."""
+
+    bot = "search"
+
+    candidates: int = option(
+        128, "turns that a search begins with, the planner's best ones", among=(1, MOST_PLANS)
+    )
+
+
+class Choice(NamedTuple):
+    """The result of a search for one choice at its root.
+
+    Attributes:
+        actions: action numbers, in order: of a whole turn, or one.
+        visits: the number of simulations that took it.
+        prior: the choice's probability at first sight; all choices' sum to 1.
+        chances: ``(teams,)`` float64, each team's mean win probability over these simulations;
+            zeros without any.
+    """
+
+    actions: list[int]
+    visits: int
+    prior: float
+    chances: npt.NDArray[np.float64]
 
 
 class Evaluator(ABC):
@@ -54,39 +111,136 @@ class Evaluator(ABC):
         """
 
 
-@dataclass(frozen=True)
-class SearchOptions(TreeOptions):
-    """Options of `SearchBot`.
+class MctsBot(Agent):
+    """Searches from each position, by the planner's evaluation.
 
-    Where the clock ends a search, ``width`` and ``crowns`` have defaults that make more of a
-    second.
+    With a budget of simulations, the same streams give the same decisions. A search can be stopped
+    (`system.cancellation`).
+
+    Args:
+        options: the bot's options; by default those of `MctsOptions`.
+        weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
+
+    Attributes:
+        simulations: the number of simulations so far.
     """
 
-    bot = "search"
+    name = "mcts"
 
-    width: int = option(
-        0,
-        "most plans considered in a later turn, the best ones; 0: 32, or 12 with `seconds`",
-        among=(0, 4096),
-    )
-    root_width: int = root_width(128)
-    crowns: str = option(
-        AUTO,
-        "what chooses crowns inside the tree: the evaluation or the network; auto: planner, or "
-        "value with `seconds`",
-        among=(AUTO, *CROWNS),
-    )
+    def __init__(
+        self,
+        options: MctsOptions | None = None,
+        *,
+        weights: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        self.options = options or MctsOptions()
+        self.simulations = 0
+        self._weights = all_weights().copy() if weights is None else weights
+        self._forest: Forest | None = None
+        self._remembered = Remembered()
 
-    def settings(self, leaf: int) -> Settings:
-        timed = self.seconds > 0
-        width = self.width or (_NARROW if timed else _WIDE)
-        crowns = CROWNS[timed] if self.crowns == AUTO else self.crowns
-        result = TreeOptions.settings(replace(self, width=width), leaf)
-        return result._replace(crowns=CROWNS.index(crowns))
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_forest": None}  # memory is allocated again where it is needed
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        check_streams(generators, states)
+        plans = self._remembered.rests(states, generators)
+        new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
+        if len(new):
+            streams = generators[new]
+            result = self.consider(states[new], streams)
+            generators[new] = streams
+            for row, choices in zip(new.tolist(), result, strict=True):
+                plans[row] = choices[0].actions
+        return self._remembered.keep(states, generators, plans)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Return the choice, and its mean value; the position's where only one action is legal."""
+        probabilities = np.zeros((len(states), ACTIONS))
+        values = np.zeros((len(states), TEAMS[common_players(states, "opinions")]))
+        best = [choices[0] for choices in self.consider(states, generators)]
+        forced = [row for row, choice in enumerate(best) if choice.visits == 0]
+        for row, choice in enumerate(best):
+            probabilities[row, choice.actions[0]] = 1.0
+            values[row] = choice.chances
+        if forced:
+            values[forced] = self._values(states[forced])
+        return Opinion(probabilities, values)
+
+    def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
+        """Search from each position, ignoring plans made before.
+
+        Args:
+            states: ``(N,)`` games that wait for a decision; they are not changed.
+            generators: ``(N,)`` uint64 streams, advanced in place.
+
+        Returns:
+            For each game its choices; the first is the one to play.
+        """
+        as_states(states)
+        check_streams(generators, states)
+        legal, dice = engine.legal_masks(states), random_bits(generators)
+        result = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
+        for rows in self._groups(states, np.flatnonzero(legal.sum(axis=1) > 1)):
+            for row, choices in zip(rows, self._searched(states[rows], dice[rows]), strict=True):
+                result[row] = choices
+        return result
+
+    # -------------------------------------------------------------------------------- valuing
+
+    def _values(self, states: States) -> npt.NDArray[np.float64]:
+        """Return each team's win probability in games of one number of players: ``(N, teams)``."""
+        return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
+
+    def _network(self, players: int) -> Network | None:
+        """Return the network that values positions inside the kernels, if there is one."""
+        return None
+
+    def _groups(
+        self, states: States, rows: npt.NDArray[np.int64]
+    ) -> Iterable[npt.NDArray[np.int64]]:
+        """Return the games that are searched side by side."""
+        return rows[:, None]
+
+    def _simulate(
+        self, states: States, dice: U64, forest: Forest, sims: int, budget: Budget
+    ) -> None:
+        """Run simulations in every game; 0 begins the searches."""
+        network, candidates = self._network(int(states["players"][0])), self.options.candidates
+        _simulate(states, self._weights, forest, dice, candidates, sims, budget, network)
+
+    # -------------------------------------------------------------------------------- searching
+
+    def _searched(self, states: States, dice: U64) -> list[list[Choice]]:
+        forest, stop = self._forest_of(len(states)), cancellation.current()
+        seconds, sims = self.options.seconds, self.options.sims
+        self._simulate(states, dice, forest, 0, Budget(0.0, 0.0, 1.0))
+        done, portion, start = 0, 1, time.perf_counter()
+        now = start
+        while now - start < seconds or (seconds == 0 and done < sims):
+            stop.check()
+            if seconds > 0:
+                budget = Budget(now - start, 0.0, seconds)
+            else:
+                portion, budget = min(portion, sims - done), Budget(float(done), 1.0, float(sims))
+            self._simulate(states, dice, forest, portion, budget)
+            done, before, now = done + portion, now, time.perf_counter()
+            portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
+        stop.check()
+        self.simulations += done * len(states)
+        return [_choices(forest, g, states[g]) for g in range(len(states))]
+
+    def _forest_of(self, trees: int) -> Forest:
+        """Return a forest of at least this many trees: the last one if it is large enough."""
+        if self._forest is None or len(self._forest.nodes) < trees:
+            nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
+            self._forest = Forest.new(trees, nodes, self.options.candidates)
+        return self._forest
 
 
-class SearchBot(TreeSearch):
-    """Searches a tree by the win probabilities after each choice.
+class SearchBot(MctsBot):
+    """Searches by the win probabilities after each choice.
 
     A value network runs inside the compiled search. An `Evaluator` is called from Python with the
     positions of all games together. Both give the same tree where they give the same values.
@@ -94,11 +248,7 @@ class SearchBot(TreeSearch):
     Args:
         value: a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
             models of the package, each read when it is first needed.
-        options: the bot's options. With an `Evaluator` the planner chooses the crowns inside the
-            tree.
-
-    Raises:
-        AgentError: for ``crowns="value"`` with an `Evaluator`.
+        options: the bot's options; by default those of `SearchOptions`.
     """
 
     name = "search"
@@ -108,16 +258,9 @@ class SearchBot(TreeSearch):
         value: NetworkModel | Evaluator | None = None,
         options: SearchOptions | None = None,
     ) -> None:
-        options = options or SearchOptions()
+        super().__init__(options or SearchOptions())
         self._evaluator = value if isinstance(value, Evaluator) else None
-        if self._evaluator is not None:
-            if options.crowns == "value":
-                raise AgentError(
-                    self.name, "an Evaluator chooses no crowns: crowns must be auto or planner"
-                )
-            options = replace(options, crowns="planner")
         self._models = Models("value", None if isinstance(value, Evaluator) else value)
-        super().__init__(options, options.settings(CHOICES), all_weights().copy())
 
     def _network(self, players: int) -> Network:
         return Network.of(players, self._models.weights(self.name, players))
@@ -136,13 +279,15 @@ class SearchBot(TreeSearch):
         return [rows[players == number] for number in np.unique(players)]
 
     def _simulate(
-        self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
+        self, states: States, dice: U64, forest: Forest, sims: int, budget: Budget
     ) -> None:
         if self._evaluator is None:
-            super()._simulate(states, generators, forest, sims)
+            super()._simulate(states, dice, forest, sims, budget)
             return
-        for _ in range(max(sims, 1)):
-            _go_down(states, self._settings, self._weights, forest, generators, sims == 0)
+        for k in range(max(sims, 1)):
+            spent = (budget.spent + k * budget.each) / budget.total
+            first = self.options.candidates if sims == 0 else 0
+            _go_down(states, self._weights, forest, dice, first, spent)
             leaves = forest.leaf[: len(states)]
             listed = np.where(leaves["phase"] == OVER, 0, forest.listed[: len(states)])
             after = np.zeros(listed.sum(), STATE)
@@ -151,7 +296,7 @@ class SearchBot(TreeSearch):
             open_ = np.flatnonzero(after["phase"] != OVER)
             if len(open_):
                 outcomes[open_, : TEAMS[int(states["players"][0])]] = self._evaluated(after[open_])
-            _grow(self._settings, self._weights, forest, listed, outcomes)
+            _grow(forest, listed, outcomes)
 
     def _evaluated(self, states: States) -> npt.NDArray[np.float64]:
         assert self._evaluator is not None
@@ -166,22 +311,85 @@ class SearchBot(TreeSearch):
         return result
 
 
+def make_search(argument: str) -> SearchBot:
+    """Make ``search:ARGUMENT``: a model's name or path or nothing, then options."""
+    return SearchBot(*parse_model("search", argument, SearchOptions, "value"))
+
+
+def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
+    """Return the only legal action as a choice, without a search."""
+    return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
+
+
+def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
+    """Return the choices at the root, best first: of those compared to the end the highest mean."""
+    edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
+    teams, team, visits = int(state["teams"]), int(state["team"][state["player"]]), edges["visits"]
+    means = edges["value"][:, :teams] / np.maximum(visits, 1)[:, None]
+    to_the_end = np.where(visits >= visits.max() - 1, visits.max(), visits)
+    keys = (-np.arange(len(edges)), edges["prior"], visits, means[:, team], to_the_end)
+    return [
+        Choice(
+            actions_of(int(edges["plan"][k])), int(visits[k]), float(edges["prior"][k]), means[k]
+        )
+        for k in np.lexsort(keys)[::-1]
+    ]
+
+
+# ------------------------------------------------------------------------------------ the loops
+
+
+class Budget(NamedTuple):
+    """The part of a search's budget that is spent."""
+
+    spent: float
+    """Simulations or seconds spent so far."""
+    each: float
+    """What a simulation takes; 0 where the clock tells."""
+    total: float
+    """Simulations or seconds in all."""
+
+
+@entry
+def _simulate(
+    states: Records,
+    weights: F64,
+    forest: Forest,
+    dice: U64,
+    candidates: Int,
+    sims: Int,
+    budget: Budget,
+    net: Network | None,
+) -> None:
+    """Run simulations in every game, valued by the network or else by the evaluation; 0 begins."""
+    for g in range(states.shape[0]):
+        s, tree = states[g], tree_of(forest, g)
+        own = weights[s["players"]]
+        for k in range(max(sims, 1)):
+            if sims == 0:
+                begin(s, own, tree, dice[g], candidates)
+            else:
+                spent = (budget.spent + k * budget.each) / budget.total
+                go_down(s, own, tree, dice[g], spent)
+            value_and_grow(own, tree, net)
+
+
 @entry
 def _go_down(
-    states: Records, settings: Settings, weights: Any, forest: Forest, generators: U64, begins: Any
+    states: Records, weights: F64, forest: Forest, dice: U64, candidates: Int, spent: float
 ) -> None:
-    """Go to the next leaf in every game, or begin the searches."""
+    """Go to the next leaf in every game; with ``candidates`` the searches begin."""
     for g in range(states.shape[0]):
         s = states[g]
         own, tree = weights[s["players"]], tree_of(forest, g)
-        if begins:
-            begin(s, settings, own, tree, generators[g])
+        if candidates > 0:
+            begin(s, own, tree, dice[g], candidates)
         else:
-            generators[g] = go_down(s, settings, own, tree, generators[g], None)
+            go_down(s, own, tree, dice[g], spent)
 
 
 @entry
-def _list_after(forest: Forest, listed: Any, after: Any, outcomes: F64) -> None:
+def _list_after(forest: Forest, listed: I64, after: Records, outcomes: F64) -> None:
     """Write the positions after the choices of every leaf, and the results of those that are over.
 
     Args:
@@ -201,18 +409,15 @@ def _list_after(forest: Forest, listed: Any, after: Any, outcomes: F64) -> None:
 
 
 @entry
-def _grow(settings: Settings, weights: Any, forest: Forest, listed: Any, outcomes: F64) -> None:
+def _grow(forest: Forest, listed: I64, outcomes: F64) -> None:
     """Add the leaves to the trees; ``listed`` and ``outcomes`` are those of `_list_after`."""
     row = 0
     for g in range(listed.shape[0]):
         tree = tree_of(forest, g)
         for k in range(listed[g]):
-            for team in range(outcomes.shape[1]):
+            for team in range(MAX_TEAMS):
                 tree.outcomes[k, team] = outcomes[row, team]
             row += 1
-        grow(settings, weights[tree.leaf[0]["players"]], tree, 0, None)
-
-
-def make_search(argument: str) -> SearchBot:
-    """Make ``search:ARGUMENT``: a model's name or path or nothing, then options."""
-    return SearchBot(*parse_model("search", argument, SearchOptions, "value"))
+        if listed[g] > 0:
+            take_outcomes(tree.leaf[0], tree)
+        grow(tree)

@@ -1,60 +1,56 @@
-"""The search tree of ``mcts``: kernels that choose, grow and back up, on arrays.
+"""The search tree: kernels that choose, grow and back up, on arrays.
 
 A node is a position that waits for a decision. An edge is one of its choices: a plan for the whole
 turn, a disc or a crown's clan. A simulation goes down from the root: it plays each choice on a copy
 of the game and rolls the dice, until it comes to a position that is not in the tree. That position
 is added and valued, and its value is counted along the path.
 
-Values are win probabilities, one number per team; at each node the deciding team
-maximises its number. So values are never negated, and three teams, partners, or several choices in
-a row need no special case.
+Values are win probabilities, one number per team; at each node the deciding team maximises its
+number. So values are never negated, and three teams, partners, or several choices in a row need no
+special case.
 
-Choices are made by PUCT (Silver et al., Nature 550, 2017):
+At the root choices are compared by *sequential halving* (Karnin, Koren and Somekh, ICML 2013; at
+the root of a tree: Danihelka et al., ICLR 2022). `CONSIDERED` choices, the best at first sight, are
+tried in turn, the k-th time with the same dice each; from time to time the worse half is dropped,
+so that each round of comparisons has an equal part of the budget. Where all that were tried lose,
+others are tried instead. Below the root choices are made by PUCT (Silver et al., Nature 550, 2017):
 
     mean value + c * prior * sqrt(visits of the node) / (1 + visits of the edge)
 
-where a first value of the choice counts as a visit. `Settings.leaf` says where values and priors of
-a new node come from:
+where a first value of the choice counts as a visit. Priors are the softmax of the first values' log
+odds. Where these come from is all that the bots differ in:
 
-- `PLANNER`: the evaluation. It values the position after the best plan of a turn, since the end of
-  a turn says more than its beginning, and gives the plans' first values and priors.
-- `PLAYOUT`: the result of a random playout; the priors are the evaluation's.
-- `CHOICES`: the win probabilities after each choice, before any dice, by a value network or an
-  `Evaluator`. They are the first values, the softmax of their log odds gives the priors, and the
-  node's value is that of the best choice.
+- a value network, inside the kernels, or an `Evaluator`, gives the win probabilities after each
+  choice, before any dice. A new node's value is that of its best choice;
+- else the planner's evaluation does: the first values are those of the plans that it lists, and a
+  node's value is that of the position after the best plan, or of the position itself where no turn
+  is due.
 
-Because of the dice, several positions follow one choice. With ``explicit`` chance each outcome has
-its node. With ``open`` chance all outcomes in which the player to move holds the same paladins
-share a node: what others have rolled differs from visit to visit, and is averaged over (open-loop
-search: Perez et al., CIG 2015).
+Because of the dice, several positions follow one choice. Those in which the player to move holds
+the same paladins share a node: what others have rolled differs from visit to visit, and is averaged
+over (open-loop search: Perez et al., CIG 2015).
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env.bots.planner import best_crown
-from carolus_env.bots.search.forest import (
-    BY_PLANNER,
-    CHOICES,
-    EXPLICIT,
-    PLANNER,
-    PLAYOUT,
-    Forest,
-    Settings,
-)
 from carolus_env.bots.value import best_of
-from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.kernels.packed import clan_word
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
-from carolus_env.engine.stepping import play_at_random
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
+from carolus_env.engine.state import STATE, States
+from carolus_env.engine.streams import branch
 from carolus_env.networks.forward import Network, value_plans
 from carolus_env.planning.heuristic import write_chances, write_scores
 from carolus_env.planning.plans import (
+    ONE,
+    STOP,
     PlanScratch,
-    first_of,
     in_turn,
     list_actions,
     list_plans,
@@ -64,25 +60,136 @@ from carolus_env.planning.plans import (
 from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
-_PLAYOUT_LIMIT: Final = 100_000
+CONSIDERED: Final = 16
+"""Number of choices that are compared at the root."""
+LOST: Final = 0.01
+"""Win probability under which a choice seems lost."""
+PLANS_AHEAD: Final = 12
+"""Maximum number of plans considered in a later turn."""
+EXPLORATION: Final = 0.2
+"""The factor c of PUCT."""
+LONGEST: Final = 200
+"""Maximum number of choices on a path."""
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
+
+NODE: Final = np.dtype(
+    [
+        ("key", "<u8"),  # identifies a position among those after one choice
+        ("sibling", "<i4"),  # the next of these positions, 0: none
+        ("first_edge", "<i4"),
+        ("edges", "<i4"),  # number of choices
+        ("visits", "<i4"),
+        ("team", "i1"),  # the team to move
+    ]
+)
+EDGE: Final = np.dtype(
+    [
+        ("plan", "<i8"),  # see `plans.pack`
+        ("prior", "<f8"),  # sums to 1 over the edges of a node
+        ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
+        ("first_value", "<f8"),  # to the team to move, before the first visit
+        ("visits", "<i4"),
+        ("child", "<i4"),  # the first position after it, 0: none yet
+    ]
+)
+HALVING: Final = np.dtype(
+    [
+        ("rounds", "<i8"),  # number of rounds; 0: the first has not begun
+        ("round", "<i8"),  # the present one
+        ("compared", "<i8"),  # number of choices that are compared in it
+        ("next", "<i8"),  # the place in the order of the next to try
+        ("tried", "<i8"),  # number of choices tried at all
+    ]
+)
+
+
+class Forest(NamedTuple):
+    """Memory for T searches side by side, a tree for each game; or one of them, see `tree_of`.
+
+    Of a tree the arrays lack the first axis, but those marked with *: there it is 1.
+    """
+
+    nodes: npt.NDArray[np.void]
+    """``(T, nodes)`` NODE; the first is the root."""
+    edges: npt.NDArray[np.void]
+    """``(T, edges)`` EDGE; those of a node stand side by side."""
+    used: npt.NDArray[np.int64]
+    """``(T, 2)`` int64: the numbers of nodes and of edges in use."""
+    halving: npt.NDArray[np.void]
+    """* ``(T,)`` HALVING: the comparisons at the root."""
+    order: npt.NDArray[np.int64]
+    """``(T, width)`` int64: the root's edges; those that are compared come first."""
+    path: npt.NDArray[np.int64]
+    """``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges."""
+    leaf: States
+    """* ``(T,)`` STATE: the position that the simulation has come to."""
+    after: States
+    """* ``(T,)`` STATE, scratch: the position after a choice."""
+    chances: npt.NDArray[np.float64]
+    """``(T, 3)`` float64: the value of the leaf, each team's win probability."""
+    listed: npt.NDArray[np.int64]
+    """* ``(T,)`` int64: the number of choices at the leaf."""
+    plans: npt.NDArray[np.int64]
+    """``(T, width)`` int64: these choices, see `plans.pack`."""
+    values: npt.NDArray[np.float64]
+    """``(T, width)`` float64: the log odds of their first values."""
+    outcomes: npt.NDArray[np.float64]
+    """``(T, width, 3)`` float64: each team's win probability after each choice, by a network or an
+    `Evaluator`."""
+    scratch: PlanScratch
+    """Scratch to plan turns, reused for each tree."""
+
+    @classmethod
+    def new(cls, trees: int, nodes: int, candidates: int) -> Forest:
+        """Allocate memory.
+
+        Args:
+            trees: the number of trees.
+            nodes: the positions that fit into a tree. When it is full, simulations still value and
+                count their leaves, but do not add them.
+            candidates: most plans considered at the root.
+        """
+        width = max(candidates, PLANS_AHEAD, DISCS)
+        return cls(
+            np.zeros((trees, nodes), NODE),
+            np.zeros((trees, nodes * PLANS_AHEAD + width), EDGE),
+            np.zeros((trees, 2), np.int64),
+            np.zeros(trees, HALVING),
+            np.zeros((trees, width), np.int64),
+            np.zeros((trees, LONGEST + 1), np.int64),
+            np.zeros(trees, STATE),
+            np.zeros(trees, STATE),
+            np.zeros((trees, MAX_TEAMS)),
+            np.zeros(trees, np.int64),
+            np.zeros((trees, width), np.int64),
+            np.zeros((trees, width)),
+            np.zeros((trees, width, MAX_TEAMS)),
+            PlanScratch.new(),
+        )
+
+
+@kernel
+def tree_of(forest: Forest, g: Int) -> Forest:
+    """Return the part of game ``g``, as views; the scratch is shared."""
+    return Forest(
+        forest.nodes[g],
+        forest.edges[g],
+        forest.used[g],
+        forest.halving[g : g + 1],
+        forest.order[g],
+        forest.path[g],
+        forest.leaf[g : g + 1],
+        forest.after[g : g + 1],
+        forest.chances[g],
+        forest.listed[g : g + 1],
+        forest.plans[g],
+        forest.values[g],
+        forest.outcomes[g],
+        forest.scratch,
+    )
 
 
 # ------------------------------------------------------------------------------------ values
-
-
-@separate
-def value_now(s: np.void, weights: F64, scratch: PlanScratch, chances: F64) -> None:
-    """Write each team's win probability by the evaluation of the position."""
-    write_scores(s, weights, scratch.features, scratch.scores)
-    write_chances(scratch.scores, int64(s["teams"]), chances)
-
-
-@separate
-def value_by_playout(s: np.void, bits: Bits, chances: F64) -> None:
-    """Play ``s`` at random by the stream ``bits``, and write each team's win probability."""
-    play_at_random(s, bits, _PLAYOUT_LIMIT)
-    write_shares(s, chances)
 
 
 @kernel
@@ -92,9 +199,6 @@ def write_shares(s: np.void, chances: F64) -> None:
         chances[team] = turns.team_win_share(s, team)
 
 
-# ------------------------------------------------------------------------------------ growing
-
-
 @kernel
 def _log_odds(chance: float) -> float:
     chance = min(max(chance, _SURELY), 1.0 - _SURELY)
@@ -102,25 +206,30 @@ def _log_odds(chance: float) -> float:
 
 
 @separate
-def list_edges(s: np.void, settings: Settings, weights: F64, tree: Forest) -> None:
-    """List the choices in ``s``: the best plans of a turn, best first, or the legal actions."""
+def list_choices(s: np.void, weights: F64, tree: Forest, candidates: Int) -> None:
+    """List the choices in ``s``: the best plans of a turn, best first, or the legal actions.
+
+    Args:
+        s: a position that waits for a decision.
+        weights: ``(F,)`` of the planner's evaluation.
+        tree: its ``plans``, ``listed`` and, of a turn's plans, ``values`` are written.
+        candidates: most plans at the root; 0: a later position.
+    """
     if not in_turn(s):
         tree.listed[0] = list_actions(s, tree.plans)
-        tree.values[: tree.listed[0]] = 0.0
         return
-    at_root = tree.used[0] == 0
-    where = settings.root if at_root else settings.plans
-    width = settings.root_width if at_root else settings.width
-    plans, values = tree.plans[:width], tree.values[:width]
-    tree.listed[0] = list_plans(s, where, weights, tree.scratch, plans, values)
+    width = ONE if candidates > 0 and s["teams"] == 2 else STOP  # see `value.PLANS`
+    most = candidates if candidates > 0 else PLANS_AHEAD
+    plans, values = tree.plans[:most], tree.values[:most]
+    tree.listed[0] = list_plans(s, width, weights, tree.scratch, plans, values)
 
 
 @separate
 def take_outcomes(s: np.void, tree: Forest) -> Int:
-    """Write the candidates' log odds and the value of ``s``, that of the best candidate.
+    """Write the choices' log odds and the value of ``s``, that of the best choice.
 
     Returns:
-        The index of the best candidate by the tree's ``outcomes``.
+        The index of the best choice by the tree's ``outcomes``.
     """
     team, count = int64(s["team"][s["player"]]), tree.listed[0]
     chosen = best_of(tree.outcomes, s, count)
@@ -131,81 +240,138 @@ def take_outcomes(s: np.void, tree: Forest) -> Int:
     return chosen
 
 
-@inlined
-def value_leaf(
-    settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
-) -> None:
-    """Write the value of the leaf, which is not over, as the tree's ``chances``.
+@separate
+def value_by_evaluation(s: np.void, weights: F64, tree: Forest) -> None:
+    """Write the value of ``s`` by the planner's evaluation.
 
-    With `CHOICES` the choices' ``values`` are written too. Without a network ``net``, an
-    `Evaluator` has written the ``outcomes``.
+    Actions that are no turn's plans, all as good, have it too.
     """
-    s = tree.leaf[0]
-    if settings.leaf == CHOICES:
-        if net is not None:
-            value_plans(s, tree.plans, tree.listed[0], net, tree.after, tree.outcomes)
-        take_outcomes(s, tree)
-        return
     tree.after[0] = s
-    if settings.leaf == PLAYOUT:
-        value_by_playout(tree.after[0], generator.mix(~bits), tree.chances)
-    else:
-        if in_turn(s):
-            play_plan(tree.after[0], tree.plans[0])
-        value_now(tree.after[0], weights, tree.scratch, tree.chances)
+    after, scratch = tree.after[0], tree.scratch
+    if in_turn(s):
+        play_plan(after, tree.plans[0])
+    write_scores(after, weights, scratch.features, scratch.scores)
+    write_chances(scratch.scores, int64(s["teams"]), tree.chances)
+    if not in_turn(s):
+        tree.values[: tree.listed[0]] = _log_odds(tree.chances[int64(s["team"][s["player"]])])
 
 
 @separate
-def add_node(s: np.void, settings: Settings, tree: Forest) -> Int:
+def add_node(s: np.void, tree: Forest) -> Int:
     """Add the position, whose choices are listed and valued, to the tree.
 
     Returns:
         The node's number; 0 when the tree is full.
     """
     nodes, edges, used = tree.nodes, tree.edges, tree.used
-    plans, values, count = tree.plans, tree.values, tree.listed[0]
-    teams, team = int64(s["teams"]), int64(s["team"][s["player"]])
-    node, first = used[0], used[1]
-    if node == nodes.shape[0] or first + count > edges.shape[0]:
+    values, count = tree.values, tree.listed[0]
+    number, first = used[0], used[1]
+    if number == nodes.shape[0] or first + count > edges.shape[0]:
         return 0
     used[0] += 1
     used[1] += count
-    nodes[node]["sibling"] = 0
-    nodes[node]["first_edge"] = first
-    nodes[node]["edges"] = count
-    nodes[node]["visits"] = 0
-    nodes[node]["team"] = team
+    node = nodes[number]
+    node["sibling"], node["first_edge"], node["edges"] = 0, first, count
+    node["visits"], node["team"] = 0, s["team"][s["player"]]
     most, total = values[0], 0.0
     for k in range(count):
         most = max(most, values[k])
     for k in range(count):
         edge = edges[first + k]
-        edge["plan"] = plans[k]
-        edge["prior"] = np.exp((values[k] - most) / settings.temperature)
-        total += edge["prior"]
-        edge["visits"] = 0
-        edge["child"] = 0
+        edge["plan"], edge["visits"], edge["child"] = tree.plans[k], 0, 0
+        edge["prior"] = np.exp(values[k] - most)
+        edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
         for other in range(MAX_TEAMS):
             edge["value"][other] = 0.0
-        if settings.leaf == PLAYOUT:
-            edge["first_value"] = 1.0 / teams
-        elif settings.leaf == PLANNER and not in_turn(s):
-            edge["first_value"] = tree.chances[team]
-        else:
-            edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
+        total += edge["prior"]
     for k in range(count):
         edges[first + k]["prior"] /= total
-    return node
+    return number
+
+
+# ------------------------------------------------------------------------------------ the root
+
+
+@kernel
+def _order_best(tree: Forest, begin: Int, end: Int, most: Int) -> None:
+    """Bring the best ``most`` of the root's edges in places ``begin`` to ``end`` forward.
+
+    Edges that were tried are ordered by their means, others by their first values.
+    """
+    edges, order, team = tree.edges, tree.order, int64(tree.nodes[0]["team"])
+    for place in range(begin, begin + most):
+        best, highest = place, -1.0
+        for other in range(place, end):
+            edge = edges[order[other]]
+            visits = int64(edge["visits"])
+            value = edge["value"][team] / visits if visits > 0 else edge["first_value"]
+            if value > highest:
+                best, highest = other, value
+        taken = order[best]
+        order[best], order[place] = order[place], taken
+
+
+@kernel
+def _begin_halving(tree: Forest) -> None:
+    """Begin the first round, in which the choices are compared that are best at first sight."""
+    count, halving = int64(tree.nodes[0]["edges"]), tree.halving[0]
+    for k in range(count):
+        tree.order[k] = k
+    compared, rounds = min(CONSIDERED, count), 1
+    while 1 << rounds < compared:
+        rounds += 1
+    _order_best(tree, 0, count, compared)
+    halving["rounds"], halving["round"], halving["next"] = rounds, 0, 0
+    halving["compared"], halving["tried"] = compared, compared
+
+
+@kernel
+def _pass_on(tree: Forest, spent: float) -> None:
+    """Begin to try the choices once more: others if all lose, the better half if it is time."""
+    halving, order, count = tree.halving[0], tree.order, int64(tree.nodes[0]["edges"])
+    compared, tried = int64(halving["compared"]), int64(halving["tried"])
+    halving["next"] = 0
+    _order_best(tree, 0, compared, compared)
+    best, team = tree.edges[order[0]], int64(tree.nodes[0]["team"])
+    if best["value"][team] < LOST * best["visits"] and tried < count:
+        others = min(compared, count - tried)
+        _order_best(tree, tried, count, others)
+        for k in range(others):
+            order[k], order[tried + k] = order[tried + k], order[k]
+        halving["compared"], halving["tried"] = others, tried + others
+        return
+    due = min(int64(spent * halving["rounds"]), int64(halving["rounds"]) - 1)
+    while halving["round"] < due:
+        halving["round"] += 1
+        compared = max((compared + 1) // 2, min(2, count))
+    halving["compared"] = compared
+
+
+@kernel
+def next_choice(tree: Forest, spent: float) -> Int:
+    """Return the edge to try next at the root.
+
+    Args:
+        tree: a tree with its root.
+        spent: the part of the budget that is spent, 0 to 1.
+    """
+    halving = tree.halving[0]
+    if halving["rounds"] == 0:
+        _begin_halving(tree)
+    elif halving["next"] == halving["compared"]:
+        _pass_on(tree, spent)
+    halving["next"] += 1
+    return tree.order[halving["next"] - 1]
 
 
 # ------------------------------------------------------------------------------------ simulations
 
 
 @kernel
-def best_edge(nodes: Records, edges: Records, node: Int, exploration: float) -> Int:
-    """Return the choice to try next, by PUCT."""
+def best_edge(nodes: Records, edges: Records, node: Int) -> Int:
+    """Return the choice to try next below the root, by PUCT."""
     first, team = int64(nodes[node]["first_edge"]), int64(nodes[node]["team"])
-    spread = exploration * np.sqrt(float(nodes[node]["visits"]) + 1.0)
+    spread = EXPLORATION * np.sqrt(float(nodes[node]["visits"]) + 1.0)
     chosen, best = first, -1.0
     for edge in range(first, first + int64(nodes[node]["edges"])):
         visits = 1.0 + edges[edge]["visits"]
@@ -217,15 +383,12 @@ def best_edge(nodes: Records, edges: Records, node: Int, exploration: float) -> 
 
 
 @kernel
-def key_of(s: np.void, chance: Int) -> Bits:
+def key_of(s: np.void) -> Bits:
     """Return a number that identifies this position among those after the same choice."""
-    key = uint64(s["phase"]) | uint64(s["player"]) << uint64(4)
-    if s["phase"] == CROWN_CHOICE:  # the supply limits the clans to take
-        key |= uint64(legal.clans_to_take(s)) << uint64(8)
-    for player in range(int64(s["players"])):
-        if chance == EXPLICIT or (player == s["player"] and s["phase"] != DISC):
-            held = clan_word(s["reserves"][player]) | uint64(s["crowns"][player]) << uint64(40)
-            key = generator.mix(key ^ held)
+    key, player = uint64(s["phase"]) | uint64(s["player"]) << uint64(4), int64(s["player"])
+    if s["phase"] != DISC:
+        held = clan_word(s["reserves"][player]) | uint64(s["crowns"][player]) << uint64(40)
+        key = generator.mix(key ^ held)
     return key
 
 
@@ -238,109 +401,73 @@ def child_at(nodes: Records, edges: Records, edge: Int, key: Bits) -> Int:
     return child
 
 
-@inlined
-def _crown(s: np.void, settings: Settings, weights: F64, tree: Forest, net: Network | None) -> Any:
-    """Return the clan that the crown should become, as `Settings.crowns` says, as an action."""
-    if net is None or settings.crowns == BY_PLANNER:
-        return best_crown(s, weights, tree.scratch)
-    tree.listed[0] = list_actions(s, tree.plans)
-    value_plans(s, tree.plans, tree.listed[0], net, tree.after, tree.outcomes)
-    return first_of(tree.plans[take_outcomes(s, tree)])
-
-
-@kernel
-def roll_and_crown(
-    s: np.void, settings: Settings, weights: F64, tree: Forest, net: Network | None
-) -> None:
-    """Roll due dice and decide crowns.
-
-    With a network ``net``, the choices listed in the tree and their values may be overwritten.
-    """
-    turns.roll_on(s)
-    while s["phase"] == CROWN_CHOICE:
-        play(s, _crown(s, settings, weights, tree, net))
-        turns.roll_on(s)
-
-
 @separate
-def go_down(
-    s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
-) -> Bits:
+def go_down(s: np.void, weights: F64, tree: Forest, dice: Bits, spent: float) -> None:
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
 
-    Writes the path and the leaf, and lists the choices there. ``net`` is a `Network` or None.
-
-    Returns:
-        The advanced stream.
+    Writes the path and the leaf, and lists the choices there. Crowns become what the planner
+    chooses. ``dice`` is the search's stream: the k-th visits of all the root's choices meet the
+    same dice.
     """
     nodes, edges, path, leaf = tree.nodes, tree.edges, tree.path, tree.leaf[0]
     tree.leaf[0] = s
-    bits = generator.step(bits)
-    leaf["generator"] = generator.mix(bits)
-    node, depth = 0, 0
+    edge, depth, node = next_choice(tree, spent), 0, 0
+    leaf["generator"] = branch(dice, uint64(edges[edge]["visits"]))
     while depth == 0 or (node != 0 and depth + 1 < path.shape[0]):
-        edge = best_edge(nodes, edges, node, settings.exploration)
+        edge = best_edge(nodes, edges, node) if depth > 0 else edge
         nodes[node]["visits"] += 1
         depth += 1
         path[depth] = edge
         play_plan(leaf, edges[edge]["plan"])
-        roll_and_crown(leaf, settings, weights, tree, net)
+        turns.roll_on(leaf)
+        while leaf["phase"] == CROWN_CHOICE:
+            play(leaf, best_crown(leaf, weights, tree.scratch))
+            turns.roll_on(leaf)
         if leaf["phase"] == OVER:
             break
-        node = child_at(nodes, edges, edge, key_of(leaf, settings.chance))
+        node = child_at(nodes, edges, edge, key_of(leaf))
     path[0] = depth
     if leaf["phase"] != OVER:
-        list_edges(leaf, settings, weights, tree)
-    return bits
+        list_choices(leaf, weights, tree, 0)
 
 
-@kernel
-def attach(node: Int, s: np.void, chance: Int, tree: Forest) -> None:
-    """Make the node, whose position is ``s``, a child of the last choice on the path."""
-    edge = tree.path[tree.path[0]]
-    tree.nodes[node]["key"] = key_of(s, chance)
-    tree.nodes[node]["sibling"] = tree.edges[edge]["child"]
-    tree.edges[edge]["child"] = node
-
-
-@kernel
-def back_up(tree: Forest) -> None:
-    """Count the tree's ``chances`` along the path."""
-    for k in range(1, tree.path[0] + 1):
-        edge = tree.edges[tree.path[k]]
+@separate
+def grow(tree: Forest) -> None:
+    """Add the leaf, whose value is written, to the tree, and count the value along the path."""
+    leaf, path = tree.leaf[0], tree.path
+    if leaf["phase"] == OVER:
+        write_shares(leaf, tree.chances)
+    else:
+        node = add_node(leaf, tree)
+        if node != 0:  # not the root
+            edge = tree.edges[path[path[0]]]
+            tree.nodes[node]["key"] = key_of(leaf)
+            tree.nodes[node]["sibling"] = edge["child"]
+            edge["child"] = node
+    for k in range(1, path[0] + 1):
+        edge = tree.edges[path[k]]
         edge["visits"] += 1
         for team in range(MAX_TEAMS):
             edge["value"][team] += tree.chances[team]
 
 
 @inlined
-def grow(settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None) -> None:
-    """Value the leaf and add it to the tree; count its value along the path."""
+def value_and_grow(weights: F64, tree: Forest, net: Network | None) -> None:
+    """Value the leaf by the network, or by the planner's evaluation without one, and add it."""
     leaf = tree.leaf[0]
-    if leaf["phase"] == OVER:
-        write_shares(leaf, tree.chances)
-    else:
-        value_leaf(settings, weights, tree, bits, net)
-        node = add_node(leaf, settings, tree)
-        if node != 0:  # not the root
-            attach(node, leaf, settings.chance, tree)
-    back_up(tree)
-
-
-@inlined
-def simulate(
-    s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
-) -> Any:
-    """Run one simulation from ``s``, the tree's root; returns the stream, advanced once."""
-    bits = go_down(s, settings, weights, tree, bits, net)
-    grow(settings, weights, tree, bits, net)
-    return bits
+    if leaf["phase"] != OVER:
+        if net is None:
+            value_by_evaluation(leaf, weights, tree)
+        else:
+            value_plans(leaf, tree.plans, tree.listed[0], net, tree.after, tree.outcomes)
+            take_outcomes(leaf, tree)
+    grow(tree)
 
 
 @kernel
-def begin(s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits) -> None:
+def begin(s: np.void, weights: F64, tree: Forest, dice: Bits, candidates: Int) -> None:
     """Begin a new search from ``s``, which is to be valued and added like a leaf."""
-    tree.used[0], tree.used[1], tree.path[0] = 0, 0, 0
+    tree.used[0], tree.used[1], tree.path[0], tree.halving[0]["rounds"] = 0, 0, 0, 0
     tree.leaf[0] = s
-    tree.leaf[0]["generator"] = generator.mix(bits)  # not the game's: its dice must stay hidden
-    list_edges(tree.leaf[0], settings, weights, tree)
+    tree.leaf[0]["generator"] = dice  # not the game's: its dice must stay hidden
+    list_choices(tree.leaf[0], weights, tree, candidates)
