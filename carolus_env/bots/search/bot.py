@@ -216,7 +216,8 @@ class MctsBot(Agent):
         forest, stop = self._forest_of(len(states)), cancellation.current()
         seconds, sims = self.options.seconds, self.options.sims
         self._simulate(states, dice, forest, 0, Budget(0.0, 0.0, 1.0))
-        done, portion, start = 0, 1, time.perf_counter()
+        closely = seconds > 0 or cancellation.stoppable()
+        done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
         now = start
         while now - start < seconds or (seconds == 0 and done < sims):
             stop.check()
