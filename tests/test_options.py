@@ -78,7 +78,7 @@ def test_a_wrong_word_is_refused_by_the_option_as_it_is_typed(words, said):
 
 def test_numbers_of_numpy_are_numbers_and_truth_values_are_none():
     assert ValueOptions(errors=np.float32(0.5)).errors == 0.5
-    assert ValueOptions(samples=np.int8(3)).samples == 3
+    assert ValueOptions(candidates=np.int8(3)).candidates == 3
     for value in (True, np.True_, "1", None, 10**400, float("inf")):
         with pytest.raises(ValueError, match="errors must be a number from 0"):
             ValueOptions(errors=value)

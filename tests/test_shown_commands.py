@@ -296,6 +296,9 @@ python -m benchmarks.peers
 python -m benchmarks.peers --peers pgx --repeats 9 --save
 python -m benchmarks.rendering --save
 python -m benchmarks.startup --save
+python -m benchmarks.search --longest 0.01
+python -m benchmarks.search --save
+python -m benchmarks.search --workers 2 --save
 python -m benchmarks.strength
 python -m benchmarks.strength --players 3 4 --save
 python -m benchmarks.strength --save
