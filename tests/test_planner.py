@@ -429,7 +429,8 @@ def test_the_only_defence_is_found(bot):
 def test_the_disc_that_moves_first_and_the_crown_that_wins_control_are_chosen(bot):
     """Whoever moves first joins the own regions, and with fewer than four the game ends.
 
-    Red lies everywhere; white is one short of it and black has none in the reserve.
+    Disc 3 wins, too: black may then move first, but not far enough. Red lies everywhere; white is
+    one short of it and black has none in the reserve.
     """
     game = position(
         *(region(WHITE, 7, red=7), region(red=2), region(BLACK, 6, blue=6), region(blue=2)),
@@ -442,7 +443,7 @@ def test_the_disc_that_moves_first_and_the_crown_that_wins_control_are_chosen(bo
         spent=[2, 4],
     )
     assert known(game)["discs_in_hand"] == [[1, 3, 5], [1, 3, 5]]
-    assert decisions(game, bot)[0] == [disc_action(1)]
+    assert decisions(game, bot)[0] in ([disc_action(1)], [disc_action(3)])
     game = position(
         *[region(red=2) for _ in range(8)],
         courts=[paladins(red=2), paladins(red=2, blue=9, pink=9, green=9, yellow=9)],

@@ -328,7 +328,7 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
     teams, team, visits = int(state["teams"]), int(state["team"][state["player"]]), edges["visits"]
     means = edges["value"][:, :teams] / np.maximum(visits, 1)[:, None]
     to_the_end = np.where(visits >= visits.max() - 1, visits.max(), visits)
-    keys = (-np.arange(len(edges)), edges["prior"], visits, means[:, team], to_the_end)
+    keys = (-np.arange(len(edges)), edges["prior"], means[:, team].round(9), to_the_end)
     return [
         Choice(
             actions_of(int(edges["plan"][k])), int(visits[k]), float(edges["prior"][k]), means[k]
