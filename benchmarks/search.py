@@ -64,7 +64,7 @@ def all_matches() -> list[Match]:
                 agent = spec(bot, players, seconds)
                 result.append(Match(players, agent, f"value:{players}p", seconds, games))
     for bot, seconds, less, games in (
-        ("search", 0.1, 0.01, 400),
+        ("search", 0.1, 0.01, 200),
         ("search", 1.0, 0.1, 100),
         ("mcts", 1.0, 1.0, 50),
     ):
