@@ -49,11 +49,6 @@ def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return bits
 
 
-def move_on(generators: npt.NDArray[np.uint64], steps: int) -> None:
-    """Advance streams in place by a number of steps, as that many draws would."""
-    generators += np.full_like(generators, steps) * generator.GOLDEN_GAMMA
-
-
 @entry
 def _random_bits(generators: U64, bits: Bits) -> None:
     for i in range(generators.shape[0]):
