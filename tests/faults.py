@@ -64,12 +64,11 @@ FAULTS = [
     ("rows that go are added again", N + "forward.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
     # search and bots
     ("the better half of the choices is dropped", "bots/search/tree.py", "if value > highest:", "if highest < 0 or value < highest:", "search"),
-    ("choices meet other dice", "bots/search/tree.py", 'branch(dice, uint64(edges[edge]["visits"]))', 'branch(dice, uint64(edge) << uint64(32) | uint64(edges[edge]["visits"]))', "search"),
     ("what is left of a turn is planned anew", "bots/value.py", "rest if rest != 0 else decide(s, context)", "decide(s, context)", "value"),
     ("every node maximises team 0's value", "bots/search/tree.py", 'edges[edge]["value"][team]) / visits', 'edges[edge]["value"][0]) / visits', "search bench"),
     ("the last edge of a path is not counted", "bots/search/tree.py", "for k in range(1, path[0] + 1):", "for k in range(1, path[0]):", "search"),
     ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
-    ("lost choices are compared to the end", "bots/search/tree.py", "if tried < count and", "if False and", "search"),
+    ("lost choices are compared to the end", "bots/search/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
     ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),

@@ -171,27 +171,6 @@ def test_where_all_that_were_tried_lose_others_are():
     assert 20 in result[-4:], "it is compared to the end"
 
 
-@every_number
-def test_all_choices_meet_the_same_dice(players):
-    """The first simulations of two turns after which the same dice are due."""
-    states = sample_games(players)
-    [state] = states[states["phase"] == MOVE][:1]
-    other = state.copy()
-    asked = []
-
-    class Remembering(Evaluator):
-        def evaluate(self, positions):
-            asked.append(positions.copy())
-            return np.full((len(positions), Rules(players).teams), 1 / Rules(players).teams)
-
-    SearchBot(Remembering(), SearchOptions(sims=2)).consider(
-        np.array([state, other]), np.repeat(new_streams(1, 1), 2)
-    )
-    half = [(len(positions) + 1) // 2 for positions in asked]
-    for positions, k in zip(asked, half, strict=True):
-        assert positions[:k].tobytes() == positions[k:].tobytes()
-
-
 def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
     bot, states = MctsBot(MctsOptions(sims=1, seconds=0.2)), sample_games()
     bot.consider(states[:1], new_streams(1, 1))  # compiles, perhaps
