@@ -16,13 +16,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.machine import line
-from benchmarks.results import Row, load, markdown, measuring_parser, report
-from benchmarks.strength import digest
-from carolus_env import evaluation
-from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import tables
-from carolus_env.evaluation.seating import deals_for, pairing
+from benchmarks.results import Row, load, markdown, measuring_parser, report, save
+from benchmarks.strength import digest, play
 from carolus_env.system.files import write_file
 
 SEED: Final = 2_000_000_033
@@ -50,9 +45,8 @@ class Match(NamedTuple):
 
 def spec(bot: str, players: int, seconds: float) -> str:
     """Return the spec of a search that has so many seconds."""
-    return (
-        f"{bot}:seconds={seconds:g}" if bot == "mcts" else f"{bot}:{players}p,seconds={seconds:g}"
-    )
+    model = f"{players}p," if bot == "search" else ""
+    return f"{bot}:{model}seconds={seconds:g}"
 
 
 def all_matches() -> list[Match]:
@@ -72,27 +66,12 @@ def all_matches() -> list[Match]:
     return sorted(result, key=lambda match: match.seconds)
 
 
-def play(match: Match, folder: Path, workers: int) -> Row:
+def row_of(match: Match, folder: Path, workers: int) -> Row:
     """Play what is missing of a match, and return its row."""
-    rules, pair = Rules(match.players), (match.agent, match.other)
-    deals = deals_for(match.games, len(pairing(rules).seatings))
-    cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=SEED))
-    model = digest(match.players, pair)
-    name = f"{match.players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")
-    file = folder / name
-    with tables.watching(cup) as progress:
-        cup.run(workers=workers, file=file, resume=file.exists(), progress=progress)
-    [result] = cup.pairings()
+    pair = (match.agent, match.other)
+    result, row = play(match.players, pair, match.games, SEED, folder, workers)
     times = [1e3 * s / max(n, 1) for s, n in zip(result.seconds, result.decisions, strict=True)]
-    return {
-        **match._asdict(),
-        "games": result.games,
-        "win_rate": result.win_rate[0],
-        "ci95": list(result.ci95[0]),
-        "ms": times,
-        "model": model,
-        "machine": line(),
-    }
+    return {**match._asdict(), **row, "ms": times}
 
 
 def table(rows: list[Row]) -> str:
@@ -147,11 +126,12 @@ def main() -> int:
         row = known.get((match.players, match.agent, match.other))
         stale = row is None or row["model"] != digest(match.players, (match.agent, match.other))
         if stale and match.players in options.players and match.seconds <= options.longest:
-            row = play(match, options.folder, options.workers)
+            row = row_of(match, options.folder, options.workers)
         if row is not None:
             rows.append(row)
-            report("", rows, "search", options.save)
-    print(table(rows))
+            if options.save:
+                save("search", [*rows, *(r for r in known.values() if r not in rows)])
+    report(table(rows), rows, "search", options.save)
     if options.save:
         write_file(PICTURE, draw(rows))
     return 0

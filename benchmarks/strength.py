@@ -27,6 +27,7 @@ from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import tables
+from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import deals_for, pairing
 
 SEED: Final = 2_000_000_011
@@ -98,25 +99,31 @@ def digest(players: int, specs: Sequence[str]) -> str:
     return "-".join(result[:12] for result in sorted(hashes))
 
 
-def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Row:
-    """Play what is missing of a match, and return its row."""
+def play(
+    players: int, pair: tuple[str, str], games: int, seed: int, folder: Path, workers: int
+) -> tuple[PairingResult, Row]:
+    """Play what is missing of a match; return its result, and what every row says of a match."""
     rules = Rules(players)
-    deals = deals_for(MATCHES[players][pair], len(pairing(rules).seatings))
-    cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=SEED))
+    deals = deals_for(games, len(pairing(rules).seatings))
+    cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=seed))
     model = digest(players, pair)
     file = folder / f"{players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")
     with tables.watching(cup) as progress:
         cup.run(workers=workers, file=file, resume=file.exists(), progress=progress)
     [result] = cup.pairings()
-    return {
-        "players": players,
-        "pair": list(pair),
+    return result, {
         "games": result.games,
         "win_rate": result.win_rate[0],
         "ci95": list(result.ci95[0]),
         "model": model,
         "machine": line(),
     }
+
+
+def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Row:
+    """Play what is missing of a match, and return its row."""
+    _, row = play(players, pair, MATCHES[players][pair], SEED, folder, workers)
+    return {"players": players, "pair": list(pair), **row}
 
 
 def timed(players: int, spec: str) -> Row:

@@ -7,7 +7,7 @@ from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import AgentLike, UnknownAgentError, known, make, register
-from carolus_env.bots.search import (
+from carolus_env.bots.search.bot import (
     Choice,
     Evaluator,
     MctsBot,

@@ -225,19 +225,14 @@ def list_choices(s: np.void, weights: F64, tree: Forest, candidates: Int) -> Non
 
 
 @separate
-def take_outcomes(s: np.void, tree: Forest) -> Int:
-    """Write the choices' log odds and the value of ``s``, that of the best choice.
-
-    Returns:
-        The index of the best choice by the tree's ``outcomes``.
-    """
+def take_outcomes(s: np.void, tree: Forest) -> None:
+    """Write the choices' log odds and the value of ``s``, that of the best, from ``outcomes``."""
     team, count = int64(s["team"][s["player"]]), tree.listed[0]
     chosen = best_of(tree.outcomes, s, count)
     for k in range(count):
         tree.values[k] = _log_odds(tree.outcomes[k, team])
     for other in range(int64(s["teams"])):
         tree.chances[other] = tree.outcomes[chosen, other]
-    return chosen
 
 
 @separate
