@@ -120,9 +120,9 @@ def test_the_cross_table_has_the_strongest_agent_first_and_is_complete_without_c
     text = printed(three())
     assert all(cell in text for row in rows for cell in row)
     assert "2 players, round robin, 20 deals, 120 games, seed 7, Elo 0: random" in text
-    for won, shown in ((0.0, "below 30"), (1.0, "above -20")):  # the other end tells nothing
+    for bound, shown in (("below", "below 30"), ("above", "above -20"), ("unknown", "unknown")):
         summary = three()
-        summary["agents"][0]["win_share"] = won
+        summary["agents"][0]["rating"]["bound"] = bound
         assert table_rows(summary)[3][2] == shown
 
 

@@ -236,7 +236,7 @@ def elo(rating: Rating, bound: str) -> str:
     """
     point, low, high = map(round, rating)
     ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
-    return ends.get(bound, bound)
+    return ends.get(bound, "unknown")
 
 
 def percent(rate: float | None, digits: int = 0) -> str:
