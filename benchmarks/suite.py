@@ -1,4 +1,4 @@
-"""Make a suite of decisions, or go on where an earlier call stopped; docs/suite.md.
+"""Make a suite of decisions, or go on where an earlier call stopped; docs/bench.md.
 
     python -m benchmarks.suite --players 2 --workers 2 --out 2p.jsonl.gz
 

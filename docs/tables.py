@@ -58,7 +58,7 @@ PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOC
 
 
 ELO_OF_A_STEP = 170
-"""Elo points between two players of whom one wins 72.5 %, see docs/game.md."""
+"""Elo points between two players of whom one wins 72.5 %, see docs/rules.md."""
 
 
 def actions_table() -> str:

@@ -1,7 +1,7 @@
 """What the examples of whole turns with PyTorch share: a network over candidates, and its agent.
 
 A step of ``CarolusMagnusTurns-v0`` is a choice among candidates, each a row of numbers
-(docs/turns.md). A `Scorer` applies the same weights to every row, so that no place of the list is
+(docs/environments.md#whole-turns). A `Scorer` applies the same weights to every row, so that no place of the list is
 learnt anew. Needs ``torch`` and ``safetensors``.
 """
 

@@ -287,11 +287,11 @@ def test_frames_leave_nothing_in_memory(mode, monkeypatch):
 
 def test_the_rendering_page_has_snippets_that_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "rendering.md").read_text()
+    page = (ROOT / "docs" / "play.md").read_text()
     names: dict = {}
     for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         quick = snippet.replace("width=480", "width=48").replace("width=1600", "width=160")
         quick = quick.replace("env(players=3", "env(max_rounds=2, players=3")
-        exec(compile(quick, "docs/rendering.md", "exec"), names)
+        exec(compile(quick, "docs/play.md", "exec"), names)
     made = {path.name for path in tmp_path.iterdir()}
     assert made == set(re.findall(r'"(\w+\.(?:svg|png|gif|html))"', page))

@@ -314,10 +314,10 @@ register(
 register(
     "llm",
     _of_higher_layer("carolus_env.integrations.llm:make_llm"),
-    "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/language.md)",
+    "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/integrations.md#language-models)",
 )
 register(
     "exe",
     _of_higher_layer("carolus_env.integrations.external:make_external"),
-    "a program in any language: exe:./bot,seconds=1 (docs/engine.md)",
+    "a program in any language: exe:./bot,seconds=1 (docs/write_a_bot.md#in-any-language)",
 )

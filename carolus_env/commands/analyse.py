@@ -6,7 +6,7 @@
 
 POSITION is a line or a page of text (docs/notation.md), a file of it, or - for standard input. The
 games stop when one choice is surely the best, or at --games; with --error when the errors are small
-enough. See docs/rollouts.md.
+enough. See docs/bench.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 One agent plays against itself; of several every pair plays, each deal in all seatings. The same
 command continues where it was interrupted. The folder holds a README with what is in it, the games
 in their compact form (games.safetensors), who sat where (tables.npy), the parameters (job.json)
-and a file for each array. With --minari it becomes a data set of Minari too. See docs/data.md.
+and a file for each array. With --minari it becomes a data set of Minari too. See docs/formats.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     carolus engine planner
     carolus engine search:2p,seconds=1
 
-Requests come on the standard input and answers go to the standard output. docs/engine.md has the
+Requests come on the standard input and answers go to the standard output. docs/write_a_bot.md has the
 messages.
 """
 

@@ -4,7 +4,7 @@
   python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
   python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 
-See docs/evaluation.md, docs/suite.md and docs/bench.md.
+See docs/evaluation.md, docs/bench.md and docs/bench.md.
 """
 
 from __future__ import annotations

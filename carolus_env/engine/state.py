@@ -97,7 +97,7 @@ FIELDS: Final = (
 # fmt: on
 
 STATE: Final = np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])
-"""The dtype of a game's record; docs/state.md lists its fields."""
+"""The dtype of a game's record; docs/notation.md lists its fields."""
 assert STATE.itemsize <= 256
 
 OPTION_FIELDS: Final = {field.option: field.name for field in FIELDS if field.option}

@@ -13,7 +13,7 @@
 
 Players send paladins of five clans to their courts and to the regions of a circle of 15
 territories. Where the Emperor stops, the strongest team builds a castle. Perfect information,
-dice, 2 to 4 players. docs/rules.md has the rules, docs/observation.md every entry of the
+dice, 2 to 4 players. docs/rules.md has the rules, docs/environments.md every entry of the
 observation.
 
 ## Arguments
@@ -63,7 +63,7 @@ takes the action None, as PettingZoo requires.
 `render()` gives the board as text (`"ansi"`) or as pixels with the last decision marked
 (`"rgb_array"`, `(height, width, 3)` uint8). `"human"` shows the same pixels in a window after
 `reset` and after each `step`, at most `render_fps` a second. `rgb_array` and `human` need the extra
-`render`. A notebook shows the board in every mode. More in docs/rendering.md.
+`render`. A notebook shows the board in every mode. More in docs/play.md.
 
 ## Copies
 

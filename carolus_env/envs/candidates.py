@@ -3,7 +3,7 @@
 A candidate is a disc, a crown or a turn, and its row encodes the position after it, before the
 dice, from the side of the player who chooses: seats are counted clockwise from that player's, but a
 partner comes third; teams are counted from the player's, regions from the Emperor's. `layout` is
-the one description of a row; the space, the kernels' scales and the table in docs/turns.md are made
+the one description of a row; the space, the kernels' scales and the table in docs/environments.md are made
 from it.
 """
 
@@ -106,7 +106,7 @@ def slices(players: int) -> dict[str, slice]:
 
 
 def layout_text() -> str:
-    """Return the blocks as a Markdown table (docs/turns.md holds it; a test compares)."""
+    """Return the blocks as a Markdown table (docs/environments.md holds it; a test compares)."""
     lines = [
         "| block | entries: 2 players | 3 | 4 | times | |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -17,7 +17,7 @@ until the game ends, then the payoff of the learner's seat. A game that reaches 
 truncated.
 
 Render modes are ``"ansi"``, ``"rgb_array"`` and, for the single environments only, ``"human"``
-(docs/rendering.md).
+(docs/play.md#draw-a-game).
 
 Version history: ``CarolusMagnus`` v0 and ``CarolusMagnusTurns`` v0, first versions.
 """

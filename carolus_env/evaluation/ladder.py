@@ -2,7 +2,7 @@
 
 An agent that plays a few rungs near its own strength has a rating on a scale that everyone shares.
 ``make ladder`` plays the rungs against each other and writes their ratings to ``ladder.json``;
-docs/ladder.md shows those without errors. `planner` is the anchor: its rating is 0.
+docs/evaluation.md shows those without errors. `planner` is the anchor: its rating is 0.
 
     >>> from carolus_env.evaluation import ladder
     >>> [rung.spec for rung in ladder.nearest(2, -700.0, 3)]

@@ -35,7 +35,7 @@ from carolus_env.system.options import check_fields, option
 from carolus_env.system.threads import MOST_THREADS
 
 BASE: Final = "rollout_policy"
-"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
+"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/bench.md#rollouts)."""
 
 PORTION: Final = 100
 """Games of each candidate that are played together, and share their first rolls out."""

@@ -1,7 +1,7 @@
 """Suites of decisions whose choices were rolled out: JSON Lines, a header, then one a decision.
 
 ``decisions/`` has the package's suites, which ``python -m benchmarks.suite`` made. The files are
-untrusted data (`carolus_env.system.untrusted`); docs/suite.md explains them, docs/formats.md
+untrusted data (`carolus_env.system.untrusted`); docs/bench.md explains them, docs/formats.md
 describes the format.
 """
 

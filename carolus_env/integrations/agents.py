@@ -55,7 +55,7 @@ class DecisionAgent(Agent):
         """Choose an action in each game; the same for the same arrays.
 
         Args:
-            observations: ``(N, length)``, as the environments give them (docs/observation.md).
+            observations: ``(N, length)``, as the environments give them (docs/environments.md#the-observation).
             masks: ``(N, 95)`` bool, the legal actions.
 
         Returns:
@@ -101,7 +101,7 @@ class TurnAgent(Agent):
         """Choose a candidate in each game; the same for the same arrays.
 
         Args:
-            rows: ``(N, K, length)`` float32, a row for each candidate, then zeros (docs/turns.md).
+            rows: ``(N, K, length)`` float32, a row for each candidate, then zeros (docs/environments.md#whole-turns).
             masks: ``(N, K)`` bool, which rows are candidates.
 
         Returns:

@@ -1,4 +1,4 @@
-"""``exe`` asks a program, in any language, that speaks the protocol of docs/engine.md.
+"""``exe`` asks a program, in any language, that speaks the protocol of docs/write_a_bot.md.
 
     exe:./their_bot
     exe:python3 bot.py --level 2,seconds=1
@@ -189,7 +189,7 @@ _GUARD: Final = f"import os, sys, time; sys.stdin.read(); time.sleep({GRACE}); o
 
 @dataclass(frozen=True)
 class ExternalOptions(BotOptions):
-    """Options of `ExternalAgent`; see docs/engine.md."""
+    """Options of `ExternalAgent`; see docs/write_a_bot.md."""
 
     bot = NAME
 

@@ -51,7 +51,7 @@ _TEMPORARY: Final = (408, 409, 425, 429)  # and those from 500 on
 
 @dataclass(frozen=True)
 class LanguageOptions(BotOptions):
-    """Options of `LanguageAgent`; see docs/language.md."""
+    """Options of `LanguageAgent`; see docs/integrations.md."""
 
     bot = NAME
 

@@ -431,7 +431,7 @@ class CarolusMagnusObserver:
     only the paladins laid out so far are shown.
 
     Attributes:
-        tensor: ``(players + length,)`` float32; docs/observation.md has the other entries.
+        tensor: ``(players + length,)`` float32; docs/environments.md has the other entries.
         dict: the observation's blocks by name, as views.
 
     Raises:
