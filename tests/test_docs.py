@@ -45,7 +45,7 @@ def test_readme_snippets_run(number, tmp_path):
 
 def test_the_evaluation_page_says_what_happens(tmp_path):
     page = (ROOT / "docs" / "formats.md").read_text().partition("## Results")[2]
-    [snippet] = snippets("evaluation")
+    snippet, _ = snippets("evaluation")
     names = run(snippet, tmp_path)
     assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
     assert names["match"].win_rate[0] > 0.9
@@ -68,17 +68,14 @@ MISSING = {"integrations": ("ray", "pyspiel", "stable_baselines3")}
 @pytest.mark.parametrize(
     "page",
     [
-        *("bots", "environments", "language", "tutorial", "rollouts", "rendering"),
-        *(
-            pytest.param(page, marks=pytest.mark.slow)
-            for page in ("integrations", "ladder", "suite")
-        ),
+        *("bots", "environments", "tutorial", "play"),
+        *(pytest.param(page, marks=pytest.mark.slow) for page in ("integrations", "bench", "evaluation")),
     ],
 )
 def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    if page == "rendering":
+    if page == "play":
         pytest.importorskip("resvg")
         pytest.importorskip("pygame")
     if page == "tutorial":  # in place of the run that the page makes
@@ -88,11 +85,11 @@ def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
     names = {}
     for snippet in snippets(page):
         missing = [name for name in MISSING.get(page, ()) if find_spec(name) is None]
-        if page == "rendering":  # a short game, whose film is soon drawn
+        if page == "play":  # a short game, whose film is soon drawn
             snippet = snippet.replace("env(players=3)", "env(players=3, max_rounds=1)")
         if not any(name in snippet for name in missing):
             names |= run(snippet, tmp_path)
-    if page == "rendering":
+    if page == "play":
         assert {path.suffix for path in tmp_path.glob("game.*")} == {".svg", ".html", ".gif"}
     elif page == "integrations":  # an untrained policy loses
         assert np.mean(names["payoffs"]) < -0.2
@@ -109,9 +106,6 @@ def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
     elif page == "tutorial":
         assert "('E+1 B builds 1', 'E+2 at 2')" in capsys.readouterr().out
         assert names["game"].over
-    elif page == "language":
-        assert "move 'd1': player" in capsys.readouterr().out
-        assert names["again"].startswith(names["generate_prompt"](names["observation"]))
 
 
 def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path):
@@ -146,7 +140,7 @@ def test_records_are_written_read_and_told_as_the_pages_say(tmp_path, monkeypatc
     env = carolus_magnus_v0.env(players=2)
     env.reset(seed=1)
     env.step(int(env.last()[0]["action_mask"].argmax()))
-    (tmp_path / "snippet.py").write_text(*snippets("formats"))
+    (tmp_path / "snippet.py").write_text(snippets("formats")[0])
     names = runpy.run_path(str(tmp_path / "snippet.py"), {"env": env})
     assert names["png"].startswith(b"\x89PNG")
     run(*snippets("notation"), tmp_path)
@@ -162,7 +156,7 @@ def test_the_pages_for_training_have_snippets_that_train(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(snippets("training")[0], tmp_path)["run"].done == 8192
     assert (tmp_path / "runs" / "mine" / "best.safetensors").exists()
-    (tmp_path / "climb.py").write_text(*snippets("add_a_learner"))
+    (tmp_path / "climb.py").write_text(snippets("training")[1])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
     importlib.import_module("climb")
