@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -66,6 +67,28 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], rows: Iterable
     text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *lines))
     machines = dict.fromkeys(row["machine"] for row in rows)
     return text + (f"\nMachine: {'; '.join(machines)}.\n" if machines else "")
+
+
+def by_players(head: Sequence[str], cells: Iterable[tuple[Sequence[str], int, str]]) -> str:
+    """Return a Markdown table with a column for each number of players.
+
+    Args:
+        head: names of the columns on the left.
+        cells: for each cell the specs on its left, its players, and its text. A spec's number of
+            players is left out, as the column says it.
+    """
+    lines: dict[tuple[str, ...], dict[int, str]] = {}
+    for specs, players, text in cells:
+        names = (re.sub(rf":{players}p,?", ":", spec).rstrip(":") for spec in specs)
+        lines.setdefault(tuple(f"`{name}`" for name in names), {})[players] = text
+    rows = [[*names, *(row.get(n, "-") for n in (2, 3, 4))] for names, row in lines.items()]
+    return markdown([*head, *(f"{n} players" for n in (2, 3, 4))], rows)
+
+
+def interval(row: Row) -> str:
+    """Return a win rate in percent with its 95 % interval."""
+    rate, low, high = (f"{100 * part:.1f}" for part in (row["win_rate"], *row["ci95"]))
+    return f"{rate} % ({low} - {high})"
 
 
 def short(number: float) -> str:

@@ -16,7 +16,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.results import Row, load, markdown, measuring_parser, report, save
+from benchmarks.results import Row, by_players, interval, load, measuring_parser, report, save
 from benchmarks.strength import digest, play
 from carolus_env.system.files import write_file
 
@@ -75,14 +75,17 @@ def row_of(match: Match, folder: Path, workers: int) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Return the matches with their 95 % intervals, and the agents' time a decision."""
-    lines = []
-    for row in rows:
-        rate, low, high = (f"{100 * part:.1f}" for part in (row["win_rate"], *row["ci95"]))
-        cells = [f"`{row['agent']}`", f"`{row['other']}`", str(row["players"]), str(row["games"])]
-        lines.append([*cells, f"{rate} % ({low} - {high})", *(f"{ms:.3g} ms" for ms in row["ms"])])
-    head = ["agent", "against", "players", "games", "win rate"]
-    return markdown([*head, "a decision of the agent", "of the other"], lines, rows)
+    """Return the matches: win rates with their 95 % intervals, games, the agent's time."""
+    cells = (
+        (
+            (row["agent"], row["other"]),
+            row["players"],
+            f"{interval(row)}, {row['games']}, {row['ms'][0]:.3g} ms",
+        )
+        for row in rows
+    )
+    machines = "; ".join(dict.fromkeys(row["machine"] for row in rows))
+    return f"{by_players(['agent', 'against'], cells)}\nMachine: {machines}.\n"
 
 
 def draw(rows: list[Row]) -> bytes:

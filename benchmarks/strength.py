@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.machine import line
-from benchmarks.results import Row, load, markdown, measuring_parser, save
+from benchmarks.results import Row, by_players, interval, load, markdown, measuring_parser, save
 from carolus_env import bots, evaluation
 from carolus_env.bots import lockstep, models
 from carolus_env.bots.registry import OPTIONS
@@ -156,11 +156,7 @@ def summary(matches: list[Row], times: list[Row]) -> str:
         for players in MATCHES:
             spec = spec_of(agent, players)
             row = won.get((spec, "planner")) if spec != "planner" else None
-            interval = [f"{100 * end:.1f}" for end in row["ci95"]] if row else []
-            cells += [
-                f"{100 * row['win_rate']:.1f} % ({' - '.join(interval)})" if row else "-",
-                f"{spent[players, spec]:.2f} ms",
-            ]
+            cells += [interval(row) if row else "-", f"{spent[players, spec]:.2f} ms"]
         lines.append(cells)
     head = ["agent", "plays by"]
     for players in MATCHES:
@@ -169,20 +165,10 @@ def summary(matches: list[Row], times: list[Row]) -> str:
     return markdown(head, lines, times)
 
 
-def table(rows: list[Row], times: list[Row]) -> str:
-    """Return the matches with their 95 % intervals, and the agents' time a decision."""
-    spent = {(row["players"], row["agent"]): f"{row['ms']:.2f} ms" for row in times}
-    lines = [
-        [
-            *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", str(row["players"])),
-            *(f"{row['games']:,}", f"{100 * row['win_rate']:.1f} %"),
-            f"{100 * row['ci95'][0]:.1f} - {100 * row['ci95'][1]:.1f}",
-            *(spent[row["players"], spec] for spec in row["pair"]),
-        ]
-        for row in rows
-    ]
-    head = ["agent", "against", "players", "games", "win rate", "95 % interval"]
-    return markdown([*head, "a decision of the agent", "of the other"], lines)
+def table(rows: list[Row]) -> str:
+    """Return the matches: win rates with their 95 % intervals, and numbers of games."""
+    cells = ((row["pair"], row["players"], f"{interval(row)}, {row['games']:,}") for row in rows)
+    return by_players(["agent", "against"], cells)
 
 
 def main() -> int:
@@ -211,7 +197,7 @@ def main() -> int:
             row = measured.get((players, spec))
             stale = row is None or row["model"] != digest(players, [spec])
             times.append(timed(players, spec) if row is None or stale else row)
-    print(table(rows, times))
+    print(table(rows))
     print(summary(rows, times))
     if options.save:
         save("strength", rows)

@@ -340,7 +340,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "startup": lambda: startup.table(load("startup")),
     "search": lambda: search.table(load("search")),
     "agents": lambda: strength.summary(load("strength"), load("times")),
-    "strength": lambda: strength.table(load("strength"), load("times")),
+    "strength": lambda: strength.table(load("strength")),
     "throughput": lambda: throughput.table(load("throughput")),
     "shipped": shipped_table,
     "ladder": ladder_table,

@@ -43,8 +43,8 @@ sorted(path.name for path in folder.iterdir())
 
 # %% [markdown]
 # The curve: while it learns and at the end the agent plays `planner`, and is placed on
-# [the ladder](../evaluation.md#the-ladder) by games against rungs near it. Eight games a rung say little, as the
-# intervals do; at the end there are more.
+# [the ladder](../evaluation.md#the-ladder) by games against rungs near it. Eight games a rung say
+# little, as the intervals do; at the end there are more.
 
 # %%
 for point in run.curve.evaluation:
