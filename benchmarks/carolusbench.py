@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks import strength
 from benchmarks.machine import line
-from benchmarks.results import Row, load, markdown, measuring_parser, save_rows
+from benchmarks.results import Row, by_players, load, measuring_parser, save_rows
 from carolus_env import bots, evaluation
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.bots.models import FOLDER, TYPES
@@ -92,23 +92,15 @@ def row(players: int, spec: str) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Return the rows by number of players, the strongest first."""
-    lines = []
+    """Return the rating and the regret of each agent, the strongest first."""
+    cells = []
     for each in sorted(rows, key=lambda row: (row["players"], -row["elo"])):
         regret, *ends = (f"{100 * share:.1f}" for share in (each["regret"], *each["regret_ci95"]))
         low, high = each["elo_ci95"]
-        learnt = f"{each['learning']:.0f}" if each.get("learning") is not None else "-"
-        lines.append(
-            [
-                *(f"`{each['agent']}`" if "name" not in each else each["name"],),
-                *(str(each["players"]), learnt, str(each.get("seed", "-"))),
-                *(f"{each['elo']:+.0f} ({low:+.0f} to {high:+.0f})",),
-                *(f"{regret} % ({' - '.join(ends)})", f"{each['games']:,}"),
-                f"{each['minutes']:.1f}",
-            ]
-        )
-    head = ["agent", "players", "CPU-minutes of learning", "seed", "rating", "regret per decision"]
-    return markdown([*head, "games", "CPU-minutes of the run"], lines, rows)
+        name = f"`{each['agent']}`" if "name" not in each else f"{each['name']} seed {each['seed']}"
+        rating = f"{each['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
+        cells.append(((name,), each["players"], f"{rating}; {regret} % ({' - '.join(ends)})"))
+    return by_players(["agent"], cells, rows)
 
 
 def main() -> int:

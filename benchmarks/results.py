@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -69,20 +68,25 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], rows: Iterable
     return text + (f"\nMachine: {'; '.join(machines)}.\n" if machines else "")
 
 
-def by_players(head: Sequence[str], cells: Iterable[tuple[Sequence[str], int, str]]) -> str:
-    """Return a Markdown table with a column for each number of players.
+def by_players(
+    head: Sequence[str],
+    cells: Iterable[tuple[Sequence[str], int, str]],
+    measured: Iterable[Row] = (),
+) -> str:
+    """Return a Markdown table with a column for each number of players, and the machines below it.
 
     Args:
         head: names of the columns on the left.
-        cells: for each cell the specs on its left, its players, and its text. A spec's number of
-            players is left out, as the column says it.
+        cells: for each cell the names on its left, its players, and its text. A spec's number of
+            players is left out of a name, as the column says it.
+        measured: see `markdown`.
     """
     lines: dict[tuple[str, ...], dict[int, str]] = {}
     for specs, players, text in cells:
-        names = (re.sub(rf":{players}p,?", ":", spec).rstrip(":") for spec in specs)
-        lines.setdefault(tuple(f"`{name}`" for name in names), {})[players] = text
+        names = (spec.replace(f":{players}p,", ":").replace(f":{players}p", "") for spec in specs)
+        lines.setdefault(tuple(names), {})[players] = text
     rows = [[*names, *(row.get(n, "-") for n in (2, 3, 4))] for names, row in lines.items()]
-    return markdown([*head, *(f"{n} players" for n in (2, 3, 4))], rows)
+    return markdown([*head, *(f"{n} players" for n in (2, 3, 4))], rows, measured)
 
 
 def interval(row: Row) -> str:

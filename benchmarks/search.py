@@ -78,14 +78,13 @@ def table(rows: list[Row]) -> str:
     """Return the matches: win rates with their 95 % intervals, games, the agent's time."""
     cells = (
         (
-            (row["agent"], row["other"]),
+            (f"`{row['agent']}`", f"`{row['other']}`"),
             row["players"],
             f"{interval(row)}, {row['games']}, {row['ms'][0]:.3g} ms",
         )
         for row in rows
     )
-    machines = "; ".join(dict.fromkeys(row["machine"] for row in rows))
-    return f"{by_players(['agent', 'against'], cells)}\nMachine: {machines}.\n"
+    return by_players(["agent", "against"], cells, rows)
 
 
 def draw(rows: list[Row]) -> bytes:

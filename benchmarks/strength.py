@@ -167,7 +167,14 @@ def summary(matches: list[Row], times: list[Row]) -> str:
 
 def table(rows: list[Row]) -> str:
     """Return the matches: win rates with their 95 % intervals, and numbers of games."""
-    cells = ((row["pair"], row["players"], f"{interval(row)}, {row['games']:,}") for row in rows)
+    cells = (
+        (
+            [f"`{spec}`" for spec in row["pair"]],
+            row["players"],
+            f"{interval(row)}, {row['games']:,}",
+        )
+        for row in rows
+    )
     return by_players(["agent", "against"], cells)
 
 
