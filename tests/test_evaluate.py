@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -160,7 +161,6 @@ def test_without_rich_there_is_no_bar_and_the_tables_are_the_same(run, monkeypat
         ("greedy random --workers 0", "workers"),
         ("greedy random --players 3 --schedule mixed", "mixed"),
         ("greedy random --resume", "--out"),
-        ("greedy random --out FOLDER --resume", "FOLDER/games.jsonl"),
         ("greedy random --out FILE", "--out FILE"),
         ("greedy random --records FILE", "--records FILE"),
         ("greedy random --records FOLDER", "FOLDER"),
@@ -253,7 +253,7 @@ def test_full_deals_before_an_end_are_saved(run, tmp_path, bot_file, monkeypatch
 def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> None:
     cup, records = tmp_path / "cup", tmp_path / "games.jsonl.gz"
     words = ("greedy", "random", "greedy", "--players", 3, "--games", 18, "--out", cup)
-    assert run(*words, "--records", records)[::2] == (0, "")
+    assert run(*words, "--records", records, "--resume")[::2] == (0, ""), "nothing is there yet"
     assert [record["game"] for _, record in read_records(records)] == list(range(54))
     names = sorted(path.name for path in cup.iterdir())
     assert names == ["games.jsonl", "report.html", "summary.json"]
@@ -379,9 +379,10 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
     assert asked == [(players, "random", "report") for players in (2, 3)]
     result = json.loads((tmp_path / "b" / "bench.json").read_text())
     assert (result["protocol"], result["ladder"]) == (bench.NAME, bench.LADDER)
-    assert result["versions"]["carolus-env"] == __version__
-    assert result["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", result["commit"])
     two = result["players"]["2"]
+    assert two["versions"]["carolus-env"] == __version__
+    assert two["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", two["commit"])
+    assert (two["seed"], list(two["sources"])) == (bench.SEED, ["carolus_env"])
     assert two["opponents"] == [rung.spec for rung in ladder.rungs(2)[:2]]
     assert two["regret"] == {"all": [0.25, 0.125, 0.5, 7]}
     games = evaluation.read_games(tmp_path / "b" / "2p" / "games.jsonl")
@@ -404,8 +405,8 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
         code, shown, _ = run("random", "--bench", "--out", tmp_path / "c", "--quiet")
     kept = json.loads((tmp_path / "c" / "bench.json").read_text())["players"]
     assert code == 130 and kept["2"] == two, "what was finished"
-    three = {key: result["players"]["3"][key] for key in ("elo", "elo_ci95", "opponents")}
-    assert kept["3"] == three, "and the rating by the games that were played"
+    three = {key: result["players"]["3"][key] for key in kept["3"]}
+    assert kept["3"] == three and "regret" not in three, "the rating by the games that were played"
     assert f"3 players: {three['elo']:+.0f} Elo" in shown
     # A run that was cut off goes on against the rungs that it had met.
     games_file = tmp_path / "b" / "2p" / "games.jsonl"
@@ -414,3 +415,49 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
     monkeypatch.setattr(bench, "opponents", None)
     again = run("random", "--bench", "--players", 2, "--out", tmp_path / "b", "--resume", "--quiet")
     assert again[0] == 0 and again[1] == out.splitlines(keepends=True)[0]
+
+
+def test_the_protocols_file_grows_and_a_run_goes_on_where_there_is_something(
+    run, tmp_path, monkeypatch, bot_file
+):
+    """A script of a cluster can say --resume always, and measure one number of players at a time."""
+    small_protocol(monkeypatch, [], 1)
+    out = tmp_path / "b"
+    words = (f"{bot_file}:RandomBot", "--bench", "--quiet", "--out", out)
+
+    def parts() -> dict[str, Any]:
+        return json.loads((out / "bench.json").read_text())["players"]
+
+    assert run(*words, "--players", 3, "--resume")[0] == 0, "nothing is there"
+    first = parts()
+    assert run(*words, "--resume")[0] == 0, "3 players were played, 2 were not"
+    assert parts().keys() == {"2", "3"} and parts()["3"] == first["3"]
+    shutil.rmtree(out / "2p")
+    assert run(*words, "--players", 2)[0] == 0
+    kept = parts()
+    assert kept["3"] == first["3"] and set(kept["2"]["sources"]) == {"my_bots.py", "carolus_env"}
+    shutil.rmtree(out / "2p")
+    bot_file.write_text(BOTS + "\n")
+    code, shown, err = run(*words, "--players", 2, "--resume")
+    assert (code, shown) == (2, "") and not (out / "2p").exists()
+    assert err.endswith(f"bench.json: of {bot_file}:RandomBot, and my_bots.py changed since\n")
+    code, _, err = run("random", *words[1:], "--players", 2)
+    assert code == 2 and "bench.json: agent must be 'random', got '" in err
+    assert parts() == kept
+
+
+def test_one_figure_is_to_be_cited_and_others_are_called_what_they_are(run, tmp_path, monkeypatch):
+    small_protocol(monkeypatch, [], 2)
+    out = run("random", "--bench", "--players", 2, "--out", tmp_path / "b")[1]
+    assert len(re.findall(r"to cite: .* Elo on the ladder \(", out)) == 1
+    assert out.count("Elo") == 1 and "W-D-L" in out
+    out = run("random", "greedy", "--games", 20)[1]
+    assert "Elo by these games alone" in out
+
+
+def test_what_was_written_names_the_command_and_the_commit(run, tmp_path):
+    assert run("greedy", "random", "--games", 4, "--out", tmp_path / "a b", "--seed", 5)[0] == 0
+    summary = json.loads((tmp_path / "a b" / "summary.json").read_text())
+    words = f"greedy random --games 4 --out '{tmp_path}/a b' --seed 5"
+    assert summary["command"] == f"python evaluate.py {words}"
+    assert summary["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", summary["commit"])

@@ -158,7 +158,7 @@ def check_the_end(folder, shown):
     first, *rows = re.findall(r"(\S+) +([\d.]+)% +[\d.]+% - ", shown)
     assert first == ("planner", f"{100 * result['results']['planner']['win_rate']:.1f}")
     assert [spec for spec, _ in (first, *rows)] == list(result["results"])
-    assert re.search(r"strength: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\)", shown)
+    assert re.search(r"strength: Elo on the ladder -?\d+ \(-?\d+ to -?\d+; planner: 0\)", shown)
     times = r"time: compiling [\d:]+ \(\d+%\), learning [\d:]+ \(\d+%\), evaluating [\d:]+ \("
     assert re.search(times, shown)
     seconds = result["seconds"]

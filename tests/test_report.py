@@ -76,6 +76,8 @@ def three() -> dict[str, Any]:
         "play": {"mean_rounds": 12.4, "ends": {"castles": 120}},
         "versions": {"python": "3.11.7"},
         "machine": {"cpu": "abacus", "cores": 2},
+        "command": "python evaluate.py random greedy",
+        "commit": "0123456789abcdef+",
     }
 
 
@@ -120,7 +122,10 @@ def test_the_cross_table_has_the_strongest_agent_first_and_is_complete_without_c
         assert table_rows({**three(), "pairings": [pairing(2, 1, rate)]})[1][5] == shown
     text = printed(three())
     assert all(cell in text for row in rows for cell in row)
-    assert "2 players, round robin, 20 deals, 120 games, seed 7, Elo 0: random" in text
+    assert (
+        "2 players, round robin, 20 deals, 120 games, seed 7, Elo by these games alone, 0: random"
+        in " ".join(text.split())
+    )
     for won, shown in ((0.0, "below 30"), (1.0, "above -20")):  # the other end tells nothing
         summary = three()
         summary["agents"][0]["win_share"] = won
@@ -143,7 +148,7 @@ def test_the_planner_has_rating_0_wherever_it_plays(agents, schedule, zero):
     assert number == (None if zero == "the mean" else specs.index(zero))
     rows = [agent(spec, 0, 0.5, 1) for spec in specs]
     text = printed({**three(), "agents": rows, "pairings": [], "schedule": schedule})
-    assert f"Elo 0: {zero}" in " ".join(text.split())
+    assert f"alone, 0: {zero}" in " ".join(text.split())
 
 
 def test_agents_of_the_same_spec_and_long_specs_stay_different():
@@ -192,6 +197,7 @@ def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path):
     pairing = "2-1-37"  # of 0 and 1, seen from the stronger one
     for said in ("334 [314, 364]", pairing, "abacus", "3.11.7", "on_roll", "only 20 deals"):
         assert said in page.text
+    assert "python evaluate.py random greedy" in page.text and "0123456789abcdef+" in page.text
     assert "Cycle" not in page.text
     summary = three() | {"cycle": "a beats b (60 %), b beats a (58 %)", "schedule": "field"}
     del summary["pairings"][2]  # they never met

@@ -101,7 +101,6 @@ def inner():
         ([HERE["Typed"](), "random"], {"workers": 2}, "since Typed is in a program without a file"),
         (["random"], {}, "names 2 agents, got 1"),
         (None, {"resume": True}, "needs the file"),
-        (["random"] * 2, {"file": "none", "resume": True}, "none: there is no such file"),
     ],
 )
 def test_what_cannot_be_played_is_refused(tmp_path, monkeypatch, agents, options, said):
@@ -134,6 +133,36 @@ def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large():
     assert tournament.block_size(1e-4, 3, 1) == 3
     assert tournament.block_size(1.0, 12, 2) == 6, "the other worker is to get some"
     assert tournament.block_size(0.01, 12, 2) == 12, "too few to share"
+
+
+@pytest.mark.parametrize(("each", "slow"), [(1, 0.05), (1, 0.4), (0.01, 1)])
+def test_blocks_take_about_ten_seconds_whatever_is_played_first_and_when_resumed(
+    tmp_path, monkeypatch, each, slow
+):
+    """A block takes some seconds, and more for each game of the last agent."""
+    plan = Plan(Rules(2), ("random",) * 3 + ("greedy",), deals=200, seed=1)
+    now, blocks, play = [0.0], list[float](), tournament.play_and_record
+
+    def played_slowly(*given: Any, **named: Any) -> Any:
+        results, actions = play(*given, **named)
+        seconds = each / results.tables.size + slow * (results.tables == 3)
+        blocks.append(seconds.sum())
+        now[0] += blocks[-1]
+        return dataclasses.replace(results, seconds=seconds), actions
+
+    def stop(_: int) -> None:
+        if now[0] > 60:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tournament.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(tournament, "play_and_record", played_slowly)
+    cup = Tournament(plan)
+    with pytest.raises(KeyboardInterrupt):
+        cup.run(file=tmp_path / "games", progress=stop)
+    assert max(blocks) < 15 and min(blocks[5:]) > 5, "after a few that grow"
+    blocks.clear()
+    cup.run(file=tmp_path / "games", resume=True)
+    assert max(blocks) < 15 and min(blocks[:-1], default=10) > 5, "from the first one on"
 
 
 SEATED = ("greedy", "random", "greedy")

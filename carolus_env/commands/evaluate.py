@@ -10,6 +10,7 @@ See docs/evaluation.md, docs/suite.md and docs/bench.md.
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from carolus_env.evaluation import bench, regret, report, tables
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
-from carolus_env.learners.provenance import provenance
+from carolus_env.learners.provenance import commit, provenance
 from carolus_env.system import failures
 from carolus_env.system.command import (
     DONE,
@@ -89,7 +90,7 @@ class EvaluateOptions:
     out: Path | None = option(
         None, "write games, summary and report", kind=Path, heading="files", metavar="FOLDER"
     )
-    resume: bool = option(False, "resume the tournament in --out", heading="files")
+    resume: bool = option(False, "go on with what is in --out, if anything is", heading="files")
     json: Path | None = option(
         None, "write the summary", kind=Path, heading="files", metavar="FILE"
     )
@@ -121,12 +122,13 @@ def main(arguments: Sequence[str], program: str) -> int:
             refuse_unused(given, used, f"--{mode}")
     needs(given, "resume", options.out, "--out FOLDER, the folder of the tournament")
     needs(given, "partners", options.rules.players == 4, "--players 4")
+    typed = f"{program} {shlex.join(arguments)}"
     try:
         if options.bench:
-            return _bench(options, given.get("players"))
+            return _bench(options, given.get("players"), typed)
         if options.suite:
             return _suite(options, given.get("players"))
-        _evaluate(options)
+        _evaluate(options, typed)
         return DONE
     except (UserError, ValueError) as error:
         if options.traceback:
@@ -139,13 +141,15 @@ def main(arguments: Sequence[str], program: str) -> int:
 # ------------------------------------------------------------------------------------ evaluation
 
 
-def _bench(options: EvaluateOptions, number: int | None) -> int:
+def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
     """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
     [agent], [name] = _make_agents(options.agents), options.agents
     left_out = _left_out(agent, bench.DEALS if number is None else [number])
-    by_players: dict[int, dict[str, Any]] = {}
+    file = options.out and options.out / BENCH_FILE
+    if file and file.exists():
+        bench.read(file, agent)
     for players, reason in left_out.items():
         if reason:
             note(f"{players} players are left out: {reason}")
@@ -156,17 +160,15 @@ def _bench(options: EvaluateOptions, number: int | None) -> int:
         else:
             rungs = bench.opponents(agent, players)
         plan = bench.plan(name, players, rungs)
-        cup = _evaluate(replace(options, agents=plan.agents, out=out), plan)
-        by_players[players] = bench.rating(plan, cup.results)
+        cup = _evaluate(replace(options, agents=plan.agents, out=out), typed, plan)
+        result = bench.rating(plan, cup.results)
         try:
-            by_players[players] |= bench.regret(agent, players)
+            result |= bench.regret(agent, players)
         finally:  # the games were played, whatever happens to the suite
-            print(_bench_line(players, by_players[players]))
-            if options.out:
-                about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
-                refused = {number: text for number, text in left_out.items() if text}
-                content = {**about, "players": by_players, "left_out": refused, **provenance()}
-                write_json(options.out / BENCH_FILE, content)
+            print(_bench_line(players, result))
+            if file:
+                part = {str(players): result | provenance()}
+                bench.write(file, agent, part, {str(k): why for k, why in left_out.items() if why})
     return DONE
 
 
@@ -188,7 +190,8 @@ def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
 
 def _bench_line(players: int, result: dict[str, Any]) -> str:
     low, high = result["elo_ci95"]
-    line = f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to {high:+.0f})"
+    elo = f"{result['elo']:+.0f} Elo on the ladder ({low:+.0f} to {high:+.0f})"
+    line = f"to cite: {bench.NAME}, {players} players: {elo}"
     if "regret" not in result:
         return line
     mean, low, high = (100 * part for part in result["regret"]["all"][:3])
@@ -209,10 +212,10 @@ def _suite(options: EvaluateOptions, players: int | None) -> int:
 
 
 def _evaluate(
-    options: EvaluateOptions, plan: evaluation.Plan | None = None
+    options: EvaluateOptions, typed: str, protocol: evaluation.Plan | None = None
 ) -> evaluation.Tournament:
-    """Play, print and write; returns the tournament."""
-    plan = plan or _plan(options)
+    """Play, print and write; returns the tournament. A protocol has a rating of its own to print."""
+    plan = protocol or _plan(options)
     if options.out:
         report.check_installed()
     _check_files(options)
@@ -226,7 +229,7 @@ def _evaluate(
             note(f"{requested} games rounded up to {played}: complete rotations of the seats")
         trouble = _play(options, cup, workers)
     try:
-        _report(options, cup)
+        _report(options, cup, typed, ratings=protocol is None)
     except KeyboardInterrupt:
         raise _interrupted(options, cup) from None
     except UserError as error:
@@ -329,7 +332,9 @@ def _counted(cup: evaluation.Tournament) -> int:
     return cup.games // cup.plan.games_per_deal * cup.plan.games_per_deal
 
 
-def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
+def _report(
+    options: EvaluateOptions, cup: evaluation.Tournament, typed: str, *, ratings: bool
+) -> None:
     """Write and print the games of complete deals, if there are any.
 
     Raises:
@@ -337,7 +342,8 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
     """
     if not _counted(cup):
         return
-    summary, unsaved = cup.summary(), None
+    summary = {**cup.summary(), "command": typed, "commit": commit()}
+    unsaved = None
     try:
         for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
             write_json(path, summary)
@@ -348,7 +354,7 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
     if unsaved or not options.quiet:
         rules, seed = cup.plan.rules, cup.plan.seed
         title = f"{rules.players} players, seed {seed}, {cup.seconds:.1f} s"
-        tables.print_tables(title, summary)
+        tables.print_tables(title, summary, ratings=ratings)
     if unsaved:
         raise unsaved
 

@@ -277,7 +277,8 @@ def _interval(numbers: Mapping[str, Any]) -> str:
 
 def _rating(result: Evaluation) -> str:
     """Return a rating in a line of text."""
-    text = f"Elo {result.elo:.0f} ({result.low:.0f} to {result.high:.0f}; planner: 0)"
+    interval = f"{result.low:.0f} to {result.high:.0f}; planner: 0"
+    text = f"Elo on the ladder {result.elo:.0f} ({interval})"
     return text if result.regret is None else f"{text}, regret a decision {result.regret[0]:.1%}"
 
 

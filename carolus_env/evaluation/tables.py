@@ -212,7 +212,7 @@ def title(summary: Summary) -> str:
         f"{summary['deals']:,} deal{'s' * (summary['deals'] != 1)}",
         f"{summary['games']:,} games",
         f"seed {summary['seed']}",
-        f"Elo 0: {'the mean' if zero is None else agents[zero]}",
+        f"Elo by these games alone, 0: {'the mean' if zero is None else agents[zero]}",
     ]
     if not summary["complete"]:
         parts.append("cut short")
@@ -275,6 +275,7 @@ def facts(summary: Summary) -> list[tuple[str, Any]]:
     result.append(("time", duration(1e6 * summary["seconds"])))
     for key in ("rules", "versions", "machine"):
         result += summary[key].items()
+    result += [(key, summary.get(key)) for key in ("commit", "command")]
     return [(spaced(name), value) for name, value in result if value is not None]
 
 
@@ -326,15 +327,18 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
         yield update
 
 
-def print_tables(title: str, summary: dict[str, Any]) -> None:
+def print_tables(title: str, summary: dict[str, Any], *, ratings: bool = True) -> None:
     """Print a row for each pairing, the stop rule, the cross table, and a cycle of agents.
 
     Args:
         title: title of the first table.
         summary: the tournament's summary.
+        ratings: False: print the pairings alone.
     """
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print(text_table(pairings_table(summary)._replace(title=title), width))
+    if not ratings:
+        return
     print(f"{summary['stop_rule']['text']}\n" if "stop_rule" in summary else "")
     print(text_table(cross_table(summary), width))
     if summary["cycle"]:

@@ -18,6 +18,7 @@ import os
 import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -126,7 +127,7 @@ class Tournament:
                 pickled, and a script that guards its main part (``if __name__ == ...``). Or
                 workers that the caller has and closes, as `system.executors.Cluster`.
             file: results file to write (`carolus_env.evaluation.journal`), block by block.
-            resume: continue the tournament in ``file``.
+            resume: go on with the tournament in ``file``, if it exists.
             records: file of game records to write (docs/formats.md), of the games that this call
                 plays; compressed if its name ends in ``.gz``.
             progress: a function of the number of finished games, after each block and, on one
@@ -136,7 +137,7 @@ class Tournament:
         Raises:
             ArenaError: when an agent fails, or breaks the rules, or a worker dies.
             BusyError: when another process plays into ``file``.
-            ResultsFileError: when ``file`` cannot be resumed, or exists without ``resume``.
+            ResultsFileError: when ``file`` is of another tournament, or exists without ``resume``.
             ValueError: for an impossible number of workers, or agents that cannot be sent to them.
             OSError: when a file cannot be written.
             KeyboardInterrupt: on Ctrl-C. As after any error, finished blocks stay counted and,
@@ -160,7 +161,7 @@ class Tournament:
         if file is None:
             return None
         sources = [self._fingerprint(spec) for spec in self._agents]
-        if not resume:
+        if not (resume and Path(file).exists()):
             journal = Journal.begin(file, self.plan, sources)
             if self.games:
                 journal.append_games(self.plan, 0, self.results, 0.0)
@@ -193,6 +194,7 @@ class Tournament:
             self._agents,
             workers,
             start=self.games,
+            seconds=float(np.nansum(self.results.seconds)),
             records=log is not None,
             progress=progress,
         )
@@ -270,19 +272,22 @@ def blocks(
     workers: Workers,
     *,
     start: int = 0,
+    seconds: float = 0.0,
     records: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
     """Play the games of a plan; yield them block by block, in their order.
 
-    Each block takes about `BLOCK_SECONDS`, judged by the one before; the first is a single game.
-    None goes on across a checkpoint of the plan.
+    Each block takes about `BLOCK_SECONDS`, judged by the last games that make up a deal: those of
+    one pair may take much longer than those of another. The first block is a single game. None
+    goes on across a checkpoint of the plan.
 
     Args:
         plan: the games to play.
         agents: a spec string or an agent for each name in the plan.
         workers: the workers that play.
         start: number of the first game to play.
+        seconds: seconds that the games before took.
         records: True: blocks hold game records.
         progress: a function of the number of finished games, called after each game where this
             process plays.
@@ -291,14 +296,15 @@ def blocks(
         ArenaError: when an agent fails, or a worker dies; blocks before it are yielded first.
         ValueError: when the agents cannot be sent to workers.
     """
-    seconds = 0.0  # for a game; 0: not known
+    recent = deque([(start, seconds)])
 
     def tasks() -> Iterator[tuple[int, int]]:
         first = start
-        for deals in plan.checkpoints():
+        for deals in (1, *plan.checkpoints()):  # after one deal the pace of a deal is known
             stop = deals * plan.games_per_deal
             while first < stop:
-                games = block_size(seconds, stop - first, workers.count)
+                known, spent = map(sum, zip(*recent, strict=True))
+                games = block_size(spent / max(known, 1), stop - first, workers.count)
                 yield first, first + games
                 first += games
 
@@ -312,7 +318,9 @@ def blocks(
     job = _BlockPlayer(plan, tuple(agents), records, progress if here else None)
     try:
         for _, block in results(workers, job, tasks()):
-            seconds = max(block.seconds / len(block.results), 1e-9)
+            recent.append((len(block.results), max(block.seconds, 1e-9)))
+            while sum(games for games, _ in recent) - recent[0][0] >= plan.games_per_deal:
+                recent.popleft()
             if block.start == start:  # no block before it has failed
                 start += len(block.results)
                 yield block
