@@ -420,7 +420,7 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
 def test_the_protocols_file_grows_and_a_run_goes_on_where_there_is_something(
     run, tmp_path, monkeypatch, bot_file
 ):
-    """A script of a cluster can say --resume always, and measure one number of players at a time."""
+    """So a script can always say --resume, and measure one number of players at a time."""
     small_protocol(monkeypatch, [], 1)
     out = tmp_path / "b"
     words = (f"{bot_file}:RandomBot", "--bench", "--quiet", "--out", out)

@@ -214,7 +214,7 @@ def _suite(options: EvaluateOptions, players: int | None) -> int:
 def _evaluate(
     options: EvaluateOptions, typed: str, protocol: evaluation.Plan | None = None
 ) -> evaluation.Tournament:
-    """Play, print and write; returns the tournament. A protocol has a rating of its own to print."""
+    """Play, print and write; returns the tournament. A protocol prints its own rating."""
     plan = protocol or _plan(options)
     if options.out:
         report.check_installed()
