@@ -21,6 +21,7 @@ import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.drawing import board_svg
 from carolus_env.envs import aec, gym, parallel, sb3
+from carolus_env.evaluation import regret, rollouts, sampling, suite
 from carolus_env.records import make_record
 
 PACKAGE = Path(ce.__file__).parent
@@ -31,10 +32,12 @@ WRONG: tuple[Any, ...] = (
 
 ALSO = {
     "opponents": ["agent"],
-    "spec": ["agent"],
+    "spec": ["agent", "value function"],
     "agents": ["agent"],
     "action": ["move"],
     "rows": ["shape"],
+    "base": ["spec", "agent"],
+    "choices": ["action"],
 }
 """Other words by which a message may name an argument."""
 
@@ -108,6 +111,18 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "play_games": (lambda: evaluation.play_games, arena_args),
     "play_pairing": (lambda: evaluation.play_pairing, lambda: {"agents": arena_args()["agents"], "rules": ce.Rules(), "games": 4, "seed": 1}),
     "make_record": (lambda: make_record, lambda: {"start": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "actions": [0]}),
+    "roll_out": (lambda: lambda **given: rollouts.roll_out(**given, options=rollouts.Options(base="random", games=2)), lambda: {"state": games()[:1], "choices": [[5]], "seed": 1}),
+    "rollouts.Options": (lambda: lambda **given: rollouts.roll_out(games()[0], options=rollouts.Options(**{"base": "random", "games": 2} | given)), lambda: {"base": "random", "rounds": 1, "value": "planner", "games": 2, "error": 0.1, "threads": 1}),
+    "candidates": (lambda: rollouts.candidates, lambda: {"state": games()[0], "most": 8}),
+    "after": (lambda: rollouts.after, lambda: {"state": games()[0], "choices": []}),
+    "Sampler": (lambda: lambda **given: sampling.Sampler(**given).play(games(), np.arange(2)), lambda: {"base": "random", "seed": 1, "value": sampling.value_function("planner", 2), "rounds": 1, "stratified": False, "threads": 1}),
+    "Sampler.play": (lambda: sampling.Sampler("random", 1).play, lambda: {"starts": games(), "numbers": [0, 1]}),
+    "value_function": (lambda: sampling.value_function, lambda: {"spec": "planner", "players": 2}),
+    "Value": (lambda: sampling.value_function("ppo", 3), lambda: {"states": ce.new_games(ce.Rules(3), 2, seed=1)}),
+    "choose": (lambda: regret.choose, lambda: {"agent": bots.make("random"), "states": games(), "numbers": [0, 1], "seed": 1}),
+    "shipped": (lambda: suite.shipped, lambda: {"players": 2}),
+    "measure": (lambda: regret.measure, lambda: {"suite": suite.shipped(2), "agent": bots.make("random"), "half": "learn", "games": 2, "decisions": suite.shipped(2).half("learn")[:1]}),
+    "measure_agents": (lambda: lambda agents: regret.measure_agents(agents, 2), lambda: {"agents": []}),
     "board_svg": (lambda: board_svg, lambda: {"state": games()[0]}),
 }  # fmt: skip
 

@@ -22,13 +22,15 @@ from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE, Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, copy, equal, pick
 from carolus_env.evaluation.games import agent_error, refusal
-from carolus_env.evaluation.rollouts import KINDS, after, standard_error
+from carolus_env.evaluation.rollouts import DECISIONS, KINDS, MOST_GAMES, after, standard_error
 from carolus_env.evaluation.suite import STAGES, Suite, SuiteError, SuitePosition, shipped
 from carolus_env.records import Record, write_records
 from carolus_env.system.arrays import F64
 from carolus_env.system.command import aligned
 from carolus_env.system.failures import message
 from carolus_env.system.files import write_json
+from carolus_env.system.options import instance, whole_number, whole_numbers
+from carolus_env.system.untrusted import shown
 
 GAMES: Final = 50
 """Games from a choice that the suite does not list, and as many from the best candidate."""
@@ -67,10 +69,15 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
 
     Raises:
         AgentError: when the agent answers something else than legal actions.
+        TypeError, ValueError: for something else.
     """
+    instance("agent", agent, Agent, "an agent (carolus_env.make makes one)")
     agent = agent if isinstance(agent, Checked) else Checked(agent)
     after = copy(states)
-    streams = Deals.of(seed, numbers).roots
+    if not np.isin(after["phase"], list(DECISIONS)).all():
+        raise ValueError("states must be games in which a decision is due")
+    numbers = whole_numbers("numbers", numbers, (len(after),))
+    streams = Deals.of(whole_number("seed", seed, 0, 2**64 - 1), numbers).roots
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
     placing, calls, decisions = after["phase"] == PLACE, itertools.count(), 0
 
@@ -162,6 +169,7 @@ class Measured:
 
     def worst(self, count: int) -> list[int]:
         """Return the rows of the decisions with the most regret, the worst first."""
+        count = whole_number("count", count, 0)
         return [int(row) for row in np.argsort(-self.regrets, kind="stable")[:count]]
 
 
@@ -192,12 +200,17 @@ def measure(
         decisions: decisions of the suite, instead of a half.
 
     Raises:
-        ValueError: for another half, or games less than 2.
+        TypeError, ValueError: for something else.
         AgentError: when the agent answers something else than legal actions.
     """
-    if games < 2:
-        raise ValueError(f"games must be 2 or more, got {games}")
-    selected = tuple(suite.half(half) if decisions is None else decisions)
+    instance("suite", suite, Suite, "a suite of decisions (suite.shipped(players))")
+    instance("agent", agent, Agent, "an agent (carolus_env.make makes one)")
+    games = whole_number("games", games, 2, MOST_GAMES)
+    if decisions is None:
+        decisions = suite.half(half)
+    if not (isinstance(decisions, Sequence) and decisions and all(map(suite.has, decisions))):
+        raise ValueError(f"decisions must be one or more of the suite, got {shown(decisions)}")
+    selected = tuple(decisions)
     numbers = np.array([decision.number for decision in selected], np.int64)
     states = np.concatenate([decision.state() for decision in selected])
     started = time.perf_counter()
@@ -248,7 +261,7 @@ def _rolled_out(
     ends["generator"] = 0
     numbers = np.array([decision.number for decision in decisions], np.int64)
     names = np.tile((numbers[:, None] * games + np.arange(games)).ravel(), 2)
-    played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names, names)
+    played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names)
     teams = np.array([decision.team for decision in decisions])
     best, chosen = played.shares.reshape(2, len(decisions), games, -1)
     behind = np.take_along_axis(best - chosen, teams[:, None, None], axis=2)[..., 0]
@@ -309,8 +322,11 @@ def measure_agents(
         ArenaError: when an agent fails.
         OSError: when a file cannot be written.
     """
+    instance("agents", agents, Sequence, "a list of agents")
     if not agents:
-        raise ValueError("a suite measures one agent or more, got none")
+        raise ValueError("a suite measures one agent or more, got no agents")
+    for agent in agents:
+        instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")
     chosen = suites(players)
     reasons = {
         suite.players: [refusal(agent, Rules(suite.players)) for agent in agents]

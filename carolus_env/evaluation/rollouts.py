@@ -25,14 +25,24 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import AgentLike
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    OVER,
+    PHASE_NAMES,
+    PLACE,
+    ROLL,
+)
 from carolus_env.engine.state import States, pick, single
 from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
 from carolus_env.system.arrays import F64
-from carolus_env.system.options import check_fields, option
+from carolus_env.system.options import check_fields, instance, option, whole_number
 from carolus_env.system.threads import MOST_THREADS
+from carolus_env.system.untrusted import shown
 
 BASE: Final = "rollout_policy"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
@@ -162,7 +172,7 @@ class Options:
 
 
 def roll_out(
-    state: np.void,
+    state: np.void | States,
     choices: Sequence[Sequence[int]] | None = None,
     options: Options | None = None,
     *,
@@ -172,23 +182,26 @@ def roll_out(
     """Roll a position out.
 
     Args:
-        state: game ``states[i]``, in which a decision is due.
+        state: one game in which a decision is due: ``states[i]``, or a batch of one.
         choices: candidates, each as its actions in order; None: those of `candidates`.
         options: the options; by default those of `Options`.
         seed: the same seed gives the same games.
         progress: a function of the number of games played, all candidates together.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: when no decision is due, or for candidates that cannot be played.
         IllegalActionError: for an illegal action.
     """
-    options = options or Options()
+    options = Options() if options is None else options
+    instance("options", options, Options, "rollouts.Options(...)")
+    state = single(state)[0]
     kind_of(state)  # refuses a game in which no decision is due
-    compared = candidates(state) if choices is None else [tuple(map(int, c)) for c in choices]
+    compared = candidates(state) if choices is None else _choices(choices)
     if not compared:
-        raise ValueError("a rollout needs one candidate or more")
+        raise ValueError("choices must be one candidate or more, got none")
     if len(set(compared)) < len(compared):
-        raise ValueError("a candidate is given twice")
+        raise ValueError("choices must be different, a candidate is given twice")
     starts = after(state, compared)
     sampler = options.sampler(int(state["players"]), seed)
     tally = _Tally(len(compared), int(state["teams"]), int(state["team"][state["player"]]))
@@ -199,7 +212,7 @@ def roll_out(
         active = np.flatnonzero(~tally.dropped)
         games = min(PORTION, options.games - done)
         places = np.tile(np.arange(games), len(active))
-        played = sampler.play(pick(starts, np.repeat(active, games)), done + places, places)
+        played = sampler.play(pick(starts, np.repeat(active, games)), done + places)
         tally.add(active, played.shares.reshape(len(active), games, -1))
         tally.decisions += played.decisions
         if progress is not None:
@@ -335,66 +348,83 @@ def standard_error(values: F64) -> float:
 KINDS: Final = ("disc", "turn", "crown")
 """Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
 
+DECISIONS: Final = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "turn", MOVE: "turn"}
+"""The kind of decision due in each phase; in the others none is due."""
+
 MOST: Final = 4096  # candidates of a turn
 
 
-def kind_of(state: np.void) -> str:
-    """Return the kind of decision due in game ``states[i]``, one of `KINDS`.
+def kind_of(state: np.void | States) -> str:
+    """Return the kind of decision due in one game, one of `KINDS`.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: when no decision is due.
     """
-    phase = int(state["phase"])
-    kinds = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "turn", MOVE: "turn"}
-    if phase not in kinds:
+    phase = int(single(state)["phase"][0])
+    if phase not in DECISIONS:
         raise ValueError(f"no decision is due: the game's phase is {PHASE_NAMES[phase]}")
-    return kinds[phase]
+    return DECISIONS[phase]
 
 
-def candidates(state: np.void, most: int = 8) -> list[tuple[int, ...]]:
+def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
     """Return the choices of the player to move, each as its actions in order.
 
     Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
     evaluation; each set of placements occurs once, in one order.
 
     Args:
-        state: game ``states[i]``, in which a decision is due.
+        state: one game in which a decision is due: ``states[i]``, or a batch of one.
         most: turns to list, at most; 1 to 4,096.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: when no decision is due, or for another argument that does not fit.
     """
-    if not 1 <= most <= MOST:
-        raise ValueError(f"most must be a whole number from 1 to {MOST:,}, got {most!r}")
+    most = whole_number("most", most, 1, MOST)
+    state = single(state)[0]
     if kind_of(state) != "turn":
         return [(int(action),) for action in engine.legal_actions(state)]
     return [tuple(actions) for actions in best_plans(state, most, "one")]
 
 
-def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
+def after(state: np.void | States, choices: Sequence[Sequence[int]]) -> States:
     """Return the position after each choice, before any dice: ``(K,)``.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: for an empty choice, or one that passes a roll or another player's decision.
         IllegalActionError: for an illegal action.
     """
-    states = pick(single(state), np.zeros(len(choices), np.int64))
-    player = int(state["player"])
-    for row, actions in enumerate(choices):
-        if not actions:
-            raise ValueError("a candidate needs one action or more")
-        for index, action in enumerate(actions):
+    choices, game = _choices(choices), single(state)
+    states = pick(game, np.zeros(len(choices), np.int64))
+    for index in range(max(map(len, choices), default=0)):
+        rows = np.array([row for row, actions in enumerate(choices) if len(actions) > index])
+        for row in rows if index else ():
             going = states["phase"][row] not in (ROLL, OVER)
-            if index and not (going and states["player"][row] == player):
+            if not going or states["player"][row] != game["player"][0]:
                 raise ValueError(
-                    f"candidate {list(actions)}: after {index} of its actions player {player} "
-                    "does not decide"
+                    f"choices must be of one player: after {index} of the actions "
+                    f"{list(choices[row])}, player {game['player'][0]} does not decide"
                 )
-            engine.step(states, np.array([action]), rows=np.array([row]), roll=False)
+        actions = np.array([choices[row][index] for row in rows])
+        engine.step(states, actions, rows=rows, roll=False)
     return states
 
 
-def choice_text(game: States, actions: Sequence[int]) -> str:
-    """Return a choice in notation; ``game`` is the position, ``(1,)``."""
-    turns = turn_texts(game, [{"action": action} for action in actions])
+def _choices(choices: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Check choices; return the actions of each."""
+    try:
+        checked = [tuple(whole_number("", a, 0, ACTIONS - 1) for a in each) for each in choices]
+        if all(checked):
+            return checked
+    except (TypeError, ValueError):
+        pass
+    expected = f"lists of one action number or more, 0 to {ACTIONS - 1}"
+    raise ValueError(f"choices must be {expected}, got {shown(choices)}")
+
+
+def choice_text(game: np.void | States, actions: Sequence[int]) -> str:
+    """Return a choice in notation; ``game`` is the position."""
+    turns = turn_texts(single(game), [{"action": action} for action in actions])
     return ", ".join(turn.text for turn in turns)

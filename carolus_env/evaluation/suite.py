@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.rules import ACTIONS, CASTLES_TO_WIN, MIN_REGIONS, TERRITORIES, Rules
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CASTLES_TO_WIN,
+    MAX_PLAYERS,
+    MIN_REGIONS,
+    TERRITORIES,
+    Rules,
+)
 from carolus_env.engine.state import States, as_states
 from carolus_env.evaluation.rollouts import KINDS, after, kind_of
 from carolus_env.evaluation.sampling import Sampler, value_function
@@ -27,6 +35,7 @@ from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, start_of
 from carolus_env.records.record import FORMAT as RECORD_FORMAT
 from carolus_env.records.record import VERSION as RECORD_VERSION
+from carolus_env.system.options import whole_number
 from carolus_env.system.untrusted import (
     DataError,
     check,
@@ -174,6 +183,13 @@ class Suite:
         rounds = self.header["rounds"] or None
         return Sampler(self.base, seed, value, rounds, stratified=False)
 
+    def has(self, decision: object) -> bool:
+        """Return whether it is a decision of this suite, though maybe with other candidates."""
+        if not isinstance(decision, SuitePosition):
+            return False
+        own = self.decisions[decision.number : decision.number + 1]
+        return bool(own) and own[0].position == decision.position
+
     def half(self, name: str) -> list[SuitePosition]:
         """Return the decisions of one half, or of ``all``.
 
@@ -242,6 +258,11 @@ def shipped(players: int) -> Suite:
     Raises:
         SuiteError: when the package has none.
     """
+    return _shipped(whole_number("players", players, 2, MAX_PLAYERS))
+
+
+@cache
+def _shipped(players: int) -> Suite:
     name = f"{players}p.jsonl.gz"
     file = resources.files(__package__) / "decisions" / name
     try:
