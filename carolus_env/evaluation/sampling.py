@@ -28,7 +28,9 @@ from carolus_env.networks.forward import Weights
 from carolus_env.planning.heuristic import all_weights, chances
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64
+from carolus_env.system.options import whole_number
 from carolus_env.system.threads import runs, together
+from carolus_env.system.untrusted import unknown
 
 
 class Played(NamedTuple):
@@ -63,6 +65,9 @@ class Sampler:
     rounds: int | None = None
     stratified: bool = True
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        whole_number("seed", self.seed, 0, 2**64 - 1)
 
     def play(
         self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
@@ -227,7 +232,9 @@ def value_function(spec: str, players: int) -> Value:
     if spec == "planner":
         return Value(spec, _version(all_weights()[players].tobytes()), chances)
     if name not in ("ppo", "value") or "," in argument:
-        raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
+        raise ValueError(
+            unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
+        )
     model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
     if model.size.players != players:
         raise ValueError(
