@@ -77,7 +77,7 @@ WARNINGS_OF_API_TEST = (
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be gymnasium.spaces.box or",
     "Action mask numpy array is all zeros (no legal actions).",
-    "reset: unknown option 'options', known are",
+    "reset: the option 'options' is ignored",
 )
 
 

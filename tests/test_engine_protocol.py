@@ -259,7 +259,7 @@ def test_a_program_must_answer_the_greeting(stub, monkeypatch, greeting, why):
         ("exe:./none", "'./none' is no program here or on the PATH"),
         ("exe:bot.py", "a script follows its interpreter"),
         ("exe:'true", "No closing quotation"),
-        ("exe:true,second=1", "has no option 'second=1'"),
+        ("exe:true,second=1", "has no option 'second'; did you mean seconds?"),
         ("exe:true,seconds=0", "seconds must be a number from 0.01"),
     ],
 )

@@ -324,7 +324,7 @@ OVER = positions.after(NEARLY_OVER[0], [move_action(1)])  # it was the only one 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"nonsense": 1}, "unknown option 'nonsense', known are territories, first_player, pos"),
+        ({"nonsense": 1}, "unknown option 'nonsense'; known are territories, first_player, pos"),
         ({"position": {}}, "position: rules is missing"),
         ({"position": given(played(9, players=3))}, r"the position has Rules\(players=3"),
         ({"position": given(played(9)), "first_player": 0}, "position excludes"),

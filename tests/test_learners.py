@@ -507,7 +507,7 @@ def config_with(folder, **options):
             lambda folder: (folder / "config.json").write_text('{"config": {"hats": 3}}'),
             "no run to resume",
         ),
-        (lambda folder: config_with(folder, trunk=64), "unknown option 'trunk' of learner ppo"),
+        (lambda folder: config_with(folder, trunk=64), "learner ppo has no option 'trunk'"),
         (
             lambda folder: config_with(folder, width=24),
             "does not fit these options (ValueError: weights/rows must be",
@@ -648,7 +648,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ("ppo value", "--flat 1", "--flat must be a number of at least 0 and below 1, got 1"),
         ("ppo value", "--trace 1.5", "--trace must be a number from 0 to 1, got 1.5"),
         ("ppo value", "--seed -1", r"--seed must be a whole number from 0 to 2\^64 - 1, got -1"),
-        ("ppo value", "--start nowhere", "nowhere.safetensors: cannot be read"),
+        ("ppo value", "--start nowhere", "unknown model 'nowhere'"),
         ("value", "--minutes -1", "--minutes must be a number above 0, got -1"),
         ("value", "--first-square 0", "--first-square must be a number above 0"),
         ("value", "--minutes 1", "after games or after minutes"),

@@ -280,7 +280,7 @@ def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):
         (["nowhere.txt"], "nowhere.txt: No such file"),
         ([str(file), "--base", "nobody"], "unknown agent 'nobody'"),
         ([str(file), "--move", "d9"], "move 'd9'"),
-        ([str(file), "--rounds", "2", "--value", "mcts"], "a value function must be"),
+        ([str(file), "--rounds", "2", "--value", "mcts"], "unknown value function"),
         ([str(file), "--value", "ppo"], "--value needs --rounds"),
         ([str(file), "--move", "d1", "--most", "3"], "--most needs"),
     ):

@@ -119,7 +119,7 @@ def test_what_is_saved_of_another_recipe_is_refused(made, tmp_path, capsys):
         ({"error": 0.0}, "error must be"),
         ({"rounds": -1}, "rounds must be"),
         ({"seed": -1}, "seed must be"),
-        ({"value": "greedy"}, "a value function must be"),
+        ({"value": "greedy"}, "unknown value function"),
         ({"decided": 0.5}, r"decided must be a number of at least 0 and below 0.5"),
         ({"table": ("greedy", "greedy")}, "two different agents"),
     ],

@@ -9,20 +9,26 @@ our code speaks of something else than what the caller gave.
 import inspect
 import linecache
 import math
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 import carolus_env as ce
-from carolus_env import bots, evaluation
-from carolus_env.drawing import board_svg
+from carolus_env import bots, carolus_magnus_v0, evaluation
+from carolus_env.commands.train import read_job
+from carolus_env.drawing import board_svg, show
 from carolus_env.envs import aec, gym, parallel, sb3
 from carolus_env.evaluation import regret, rollouts, sampling, suite
+from carolus_env.evaluation.sampling import value_function
+from carolus_env.learners import config_of, learner
 from carolus_env.records import make_record
+from carolus_env.system import untrusted
 
 PACKAGE = Path(ce.__file__).parent
 WRONG: tuple[Any, ...] = (
@@ -168,3 +174,70 @@ def not_ours(error: Exception, name: str) -> str:
 def test_the_walk_covers_what_the_package_exports():
     functions = {n for n in ce.__all__ if inspect.isroutine(getattr(ce, n))}
     assert functions <= CALLS.keys()
+
+
+MISSPELT: dict[str, tuple[Callable[[], Any], str]] = {
+    "agent": (lambda: ce.make("grady"), "'grady'; did you mean greedy?"),
+    "agent with options": (lambda: ce.make("plannr:errors=0.1"), "'plannr'; did you mean planner?"),
+    "option of a bot": (lambda: ce.make("search:sim=20"), "'sim'; did you mean sims?"),
+    "model": (lambda: ce.make("value:2pp"), "unknown model '2pp'; did you mean 2p? Known are 2p, 3p, 4p"),
+    "model, not near": (lambda: ce.make("decisions:nosuch"), "'nosuch'; known are 2p, 3p, 4p"),
+    "value function": (lambda: value_function("vaule", 2), "'vaule'; did you mean value?"),
+    "opponents": (lambda: gym.CarolusEnv(opponents="planer"), "'planer'; did you mean planner?"),
+    "option of one game": (lambda: gymnasium.make(ONE, oponents="greedy"), "unknown option 'oponents'; did you mean opponents?"),
+    "option of many games": (lambda: gymnasium.make_vec(ONE, num_envs=2, ilegal="raise"), "unknown option 'ilegal'; did you mean illegal?"),
+    "option of turns": (lambda: gymnasium.make("CarolusMagnusTurns-v0", plan="one"), "unknown option 'plan'; did you mean plans?"),
+    "option of PettingZoo": (lambda: carolus_magnus_v0.env(player=3), "unknown option 'player'; did you mean players?"),
+    "rule": (lambda: ce.Rules.from_dict({"maxrounds": 9}), "'maxrounds'; did you mean max_rounds?"),
+    "reset of PettingZoo": (lambda: carolus_magnus_v0.env().reset(options={"teritories": CLANS}), "'teritories'; did you mean territories?"),
+    "reset of a parallel one": (lambda: carolus_magnus_v0.parallel_env().reset(options={"firstplayer": 0}), "'firstplayer'; did you mean first_player?"),
+    "reset of many games": (lambda: gym.CarolusVectorEnv(2).reset(options={"resetmask": [True] * 2}), "'resetmask'; did you mean reset_mask?"),
+    "learner": (lambda: learner("pppo"), "unknown learner 'pppo'; did you mean ppo?"),
+    "option of a learner": (lambda: config_of({"learning_rat": 0.1}), "'learning_rat'; did you mean learning_rate or"),
+    "option of a command": (lambda: read_job(["--minuts", "3"]), "'--minuts'; did you mean --minutes?"),
+    "key of a record": (lambda: untrusted.only({"evnts": []}, ("events", "setup")), "'evnts'; did you mean events?"),
+}  # fmt: skip
+ONE = "carolus_env:CarolusMagnus-v0"
+CLANS = [0, 1, 2, 3, 4] * 3
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_a_misspelt_name_brings_the_nearest(name):
+    call, text = MISSPELT[name]
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)) as error:
+        call()
+    assert not re.search(r"Carolus\w*Env|raw_env|\n", str(error.value)), "what the user wrote"
+    if name == "option of one game":
+        assert not re.search("num_envs|autoreset_mode|copy", str(error.value))
+
+
+UNSTARTED: dict[str, Callable[[], Any]] = {
+    "aec": lambda **options: carolus_magnus_v0.env(**options).unwrapped,
+    "parallel": carolus_magnus_v0.parallel_env,
+    "one": gym.CarolusEnv,
+    "one, turns": gym.CarolusTurnsEnv,
+    "many": lambda **options: gym.CarolusVectorEnv(2, **options),
+    "many, turns": lambda **options: gym.CarolusTurnsVectorEnv(2, **options),
+}
+
+
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array", "human"])
+@pytest.mark.parametrize("kind", UNSTARTED)
+def test_nothing_can_be_seen_of_a_game_that_has_not_started(kind, mode, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    env = UNSTARTED[kind](**({} if mode == "human" and "many" in kind else {"render_mode": mode}))
+    calls = [lambda: show(env), lambda: env.step(0)]
+    if env.render_mode:
+        calls.append(env.render)
+    if hasattr(env, "action_masks"):
+        calls.append(env.action_masks)
+    if hasattr(env, "state"):
+        calls += [env.state]
+    if kind == "aec":
+        calls += [env.last, env.record, lambda: env.games, lambda: env.observe("player_0")]
+    for call in calls:
+        with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
+            call()
+    if mode == "rgb_array":
+        with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
+            sb3.CarolusVecEnv(ce.Rules(), 2, render_mode=mode).get_images()

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from carolus_env.system.command import DONE, command, guarded, prepare_streams
 from carolus_env.system.failures import MissingExtraError, UserError
-from carolus_env.system.options import similar
+from carolus_env.system.untrusted import unknown
 from carolus_env.system.version import __version__
 
 PROGRAM: Final = "carolus"
@@ -55,8 +55,7 @@ def main(arguments: Sequence[str], program: str) -> int:
     elif name in ("-h", "--help"):
         print(_help(program))
     else:
-        known = ", ".join(COMMANDS)
-        raise UserError(f"unknown command {name!r}{similar(name, COMMANDS)} Known are {known}")
+        raise UserError(unknown("unknown command", name, COMMANDS))
     return DONE
 
 

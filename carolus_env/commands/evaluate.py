@@ -367,8 +367,7 @@ def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
         try:
             made[spec] = bots.make(spec)
         except bots.UnknownAgentError as error:
-            known = ", ".join(bots.known())
-            raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
+            raise UserError(str(error)) from error
         except Exception as error:  # a user's file or model can fail in any way
             raise agent_error(error, spec, f": {error}") from error
     return [made[spec] for spec in specs]

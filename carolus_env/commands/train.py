@@ -52,10 +52,12 @@ from carolus_env.system.command import (
     needs,
     parser_of,
     plain_console,
+    typed_option,
 )
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.options import as_dict, declared, make, option, replaced
+from carolus_env.system.untrusted import unknown
 
 PROGRAM: Final = "python train.py"
 CONFIG: Final = "config.json"
@@ -195,8 +197,9 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
 
 
 def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
-    """Refuse an option of another learner, naming whose it is."""
+    """Refuse an option that is another learner's, naming whose it is, or no learner's."""
     own = {"help", *declared(TrainOptions), *declared(config)}
+    known = set(own)
     for argument in arguments:
         option = argument.partition("=")[0]
         name = option.removeprefix("--").replace("-", "_")
@@ -204,8 +207,11 @@ def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
             continue
         for owner, entry in LEARNERS.items():
             with contextlib.suppress(ModuleNotFoundError):
-                if name in declared(entry.config_type()):
+                theirs = declared(entry.config_type())
+                if name in theirs:
                     raise ValueError(f"{option} is an option of --learner {owner}")
+                known |= theirs.keys()
+        raise ValueError(unknown("unknown argument", option, map(typed_option, known), ""))
 
 
 def _new_folder(config: RunConfig, program: str) -> Path:

@@ -102,6 +102,7 @@ from carolus_env.envs.options import (
     RENDER_MODES,
     RESET_OPTIONS,
     check_options,
+    check_reset_options,
     first_game,
     observation_box,
     rules_for,
@@ -200,6 +201,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
         self._game: Game = cast(Game, _NotStarted())
+        self._actions: list[int] = []
         self.agents: list[str] = []
 
     def _known(self, agent: str) -> str:
@@ -223,17 +225,17 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             seed: the game's seed, as for `engine.new_games`. None: the first time from the
                 operating system, later drawn from the stream of the last seed.
             options: ``territories``, ``first_player`` or ``position``, see the module's docstring.
-                Unknown options are ignored with a warning.
 
         Raises:
-            ValueError: for a seed or an option that no game can start from (`PositionError` for a
-                position). The previous game, and the games after it, stay as they were.
+            ValueError: for an unknown option, or a seed or an option that no game can start from
+                (`PositionError` for a position). The previous game, and those after it, stay as
+                they were.
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
-        for key in options:  # PettingZoo's own test passes an unknown one
-            if key not in RESET_OPTIONS:
-                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {RESET_OPTIONS}")
+        check_reset_options(options, (*RESET_OPTIONS, "options"))
+        if "options" in options:  # which PettingZoo's own test passes
+            gymnasium.logger.warn("reset: the option 'options' is ignored")
         random = self._random
         if seed is not None or random is None:
             random = np.random.default_rng(seed)
@@ -244,7 +246,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self._random = random
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)
-        self._actions: list[int] = []
+        self._actions = []
 
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)

@@ -526,8 +526,7 @@ class CarolusEnv(gymnasium.Env):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
-            raise TypeError(f"{type(self).__name__} has no option {min(vectors)!r}: it is one game")
+        rules_for(type(self).vector_env, players, options, {"num_envs", "autoreset_mode", "copy"})
         options["autoreset_mode"] = AutoresetMode.DISABLED
         options["render_mode"] = None if render_mode == "human" else render_mode
         self._vector = type(self).vector_env(1, players, opponents, **options)
@@ -596,6 +595,7 @@ class CarolusEnv(gymnasium.Env):
         None in mode ``"human"``, whose window already shows it, and without a render mode.
         """
         if self._window is not None:
+            self._vector.action_masks()  # refused before the first `reset`
             self._window.show(wait=False)
             return None
         boards = self._vector.render()

@@ -97,9 +97,10 @@ class FixedOpponents:
                 f"{shown(specs)}"
             )
         if len(opponents) not in (1, rules.players - 1):
+            several = f" or a list of {rules.players - 1}, one for each seat after the learner's"
             raise ValueError(
-                f"opponents must be one agent or {rules.players - 1} (the seats after the "
-                f"learner's, clockwise), got {len(opponents)}"
+                f"opponents must be one agent{several if rules.players > 2 else ''}, "
+                f"got a list of {len(opponents)}"
             )
         self.agents = [make(spec) for spec in opponents]
         self._players = rules.players

@@ -9,7 +9,7 @@ generator, which rolls the dice to come, unless a seed is given.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +18,12 @@ from gymnasium import spaces
 
 from carolus_env import engine
 from carolus_env.engine import chance, observation
-from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
+from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.engine.state import States
 from carolus_env.envs.learner import Starts
 from carolus_env.records import position
 from carolus_env.system.options import one_of
+from carolus_env.system.untrusted import unknown
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")
@@ -30,24 +31,30 @@ RENDER_MODES = (None, "ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
 
-def rules_for(env: type, players: int, options: RuleOptions) -> Rules:
+def rules_for(
+    env: Callable[..., Any],
+    players: int,
+    options: Mapping[str, Any],
+    hidden: Container[str] = (),
+) -> Rules:
     """Return the rules that the keywords of an environment name.
 
     Args:
-        env: the environment's class, whose own keywords an error names too.
+        env: the environment's class, which has keywords of its own.
         players: 2, 3 or 4.
-        options: the keywords that are not the environment's own.
+        options: keywords; those of the environment's own are left out.
+        hidden: those of the environment's own that its users cannot give.
 
     Raises:
         TypeError: for an unknown option, naming it and the known ones.
         ValueError: for rules that no game can have.
     """
+    own = [key for key in inspect.signature(env).parameters if key != "rules"]
+    known = [key for key in dict.fromkeys([*own, *OPTIONS]) if key not in hidden]
     for name in options:
-        if name not in OPTIONS:
-            own = [key for key in inspect.signature(env).parameters if key != "rules"]
-            known = ", ".join(dict.fromkeys([*own, *OPTIONS]))
-            raise TypeError(f"{env.__name__} has no option {name!r}, known are {known}")
-    return Rules(players, **options)
+        if name not in known:
+            raise TypeError(unknown("unknown option", name, known))
+    return Rules(players, **{name: options[name] for name in OPTIONS if name in options})
 
 
 def check_options(
@@ -122,7 +129,7 @@ def check_reset_options(options: Mapping[str, Any], known: Sequence[str] = RESET
     """
     for name in options:
         if name not in known:
-            raise ValueError(f"reset: unknown option {name!r}, known are {', '.join(known)}")
+            raise ValueError(unknown("reset: unknown option", name, known))
 
 
 def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:

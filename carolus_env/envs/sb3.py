@@ -77,7 +77,7 @@ class LearnerVecEnv(VecEnv):
         self.ended: FinishedGames | None = None
         """The games that ended in the last step, for statistics."""
         self.render_mode = render_mode
-        self._next_seed, self._reset_before = seed, False
+        self._next_seed, self._reset_before = seed_number(seed), False
         self._actions: npt.NDArray[np.integer[Any]] | None = None
         self._masks = np.empty((games.n, games.actions), np.int8)
         self._mask_rows = list(self._masks)
@@ -209,6 +209,7 @@ class LearnerVecEnv(VecEnv):
         """
         if self._pictures is None:
             raise ValueError("pictures need render_mode='rgb_array'")
+        self.action_masks()  # raises before the first reset
         return [self._pictures.frame(row) for row in range(self.num_envs)]
 
     def env_method(

@@ -37,7 +37,7 @@ from carolus_env.system.options import (
     whole_numbers,
 )
 from carolus_env.system.threads import MOST_THREADS, runs, together
-from carolus_env.system.untrusted import shown
+from carolus_env.system.untrusted import shown, unknown
 
 
 class Played(NamedTuple):
@@ -247,7 +247,9 @@ def value_function(spec: str, players: int) -> Value:
     if spec == "planner":
         return Value(spec, _version(all_weights()[players].tobytes()), players, chances)
     if name not in ("ppo", "value") or "," in argument:
-        raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
+        raise ValueError(
+            unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
+        )
     model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
     if model.size.players != players:
         raise ValueError(

@@ -27,6 +27,7 @@ from carolus_env.envs.learner import LEARNER, LearnerGames
 from carolus_env.envs.options import observation_box, start_from
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.integrations.agents import agent_of
+from carolus_env.system import untrusted
 
 try:
     import torch
@@ -77,8 +78,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         options = dict(config or {})
-        if unknown := sorted(options.keys() - set(_OPTIONS)):
-            raise ValueError(f"env_config: unknown option {unknown[0]!r}, known are {_OPTIONS}")
+        untrusted.only(options, _OPTIONS, "env_config")
         rules = Rules(**{name: options[name] for name in OPTIONS if name in options})
         turns = turns_of(options.get("turns"))
         if turns is None:

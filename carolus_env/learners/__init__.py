@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.options import checked, declared, make
+from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
     from carolus_env.learners.options import RunConfig
@@ -94,7 +95,7 @@ def learner(name: str | None) -> Learner:
     """
     name = next(iter(LEARNERS)) if name is None else name
     if not isinstance(name, str) or name not in LEARNERS:
-        raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}")
+        raise ValueError(unknown("unknown learner", name, LEARNERS))
     return LEARNERS[name]
 
 
@@ -136,8 +137,7 @@ def config_of(options: Mapping[str, Any]) -> RunConfig:
     for name, value in values.items():
         if name not in known:
             raise ValueError(
-                f"unknown option {name!r} of learner {kind.learner_name}; "
-                f"known are {', '.join(known)}, learner"
+                unknown(f"learner {kind.learner_name} has no option", name, [*known, "learner"])
             )
         values[name] = checked(known[name], value)
     return make(kind, values)

@@ -290,7 +290,7 @@ class Sb3Run(Run):
             ent_coef=config.ent_coef,
             vf_coef=config.vf_coef,
             policy_kwargs=network_arguments(config.size, config.seed),
-            seed=config.seed,
+            seed=config.seed % 2**32,  # NumPy's old generator takes no more
             **common,
         )
 

@@ -39,16 +39,18 @@ from carolus_env.play.requests import (
     while_asked,
 )
 from carolus_env.play.roster import LEVELS, Roster, RosterError
-from carolus_env.play.session import MAX_SEED, Replay, Session, TurnError, hint, up_to
+from carolus_env.play.session import Replay, Session, TurnError, hint, up_to
 from carolus_env.records import RecordError
 from carolus_env.system import failures
 from carolus_env.system.cancellation import Stop
-from carolus_env.system.options import form
+from carolus_env.system.options import form, whole_number
 from carolus_env.system.untrusted import get
 
 MAX_GAMES: Final = 128
 MAX_FILES: Final = 8
 """Maximum numbers of games in play and of open files."""
+MAX_SEED: Final = 2**53 - 1
+"""JavaScript keeps whole numbers exact up to here."""
 _MAX_NUMBER: Final = 10**9 - 1
 _MAX_POSITION: Final = 4000  # characters
 
@@ -146,6 +148,7 @@ class Api:
         if body["replay"] is not None:
             record = await self._cut_record(body["replay"])
         try:
+            whole_number("seed", body["seed"] or 0, 0, MAX_SEED)
             if record is None:
                 rules = Rules.from_dict(body["rules"] or {})
                 session = await in_thread(lambda: Session.new(rules, agents, **more))

@@ -40,10 +40,9 @@ from carolus_env.records import (
 )
 from carolus_env.records.record import play_event
 from carolus_env.replay import replayed
+from carolus_env.system.options import seed_number
 from carolus_env.system.untrusted import shown
 
-MAX_SEED: Final = 2**53 - 1
-"""JSON readers keep whole numbers exact up to here."""
 _SMALL: Final = 0.005  # less probable actions are not listed in a hint
 _NO_RUN: Final = (-1, 0)
 
@@ -183,7 +182,7 @@ class Session(Replay):
         record: the game to continue after its last event.
         agents: the agent in each seat; None: a person.
         names: the seats' names; None, or None for a seat: the agent's name, or ``Player 1``.
-        seed: seed of the dice to come and of the agents, 0 to `MAX_SEED`; None: drawn from the
+        seed: seed of the dice to come and of the agents, 0 to 2^64 - 1; None: drawn from the
             operating system. With its first seed a game continues as if never interrupted.
 
     Attributes:
@@ -415,11 +414,8 @@ def _hidden(state: np.void, stream: npt.NDArray[np.uint64], event: int) -> State
 
 
 def _checked_seed(seed: int | None) -> int:
-    if seed is None:
-        return secrets.randbits(32)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-        raise ValueError(f"seed must be a whole number from 0 to {MAX_SEED}, got {shown(seed)}")
-    return seed
+    checked = seed_number(seed)
+    return secrets.randbits(32) if checked is None else checked
 
 
 # ------------------------------------------------------------------------------------ records

@@ -35,9 +35,9 @@ from carolus_env.system.options import (
     headings,
     make,
     parsed,
-    similar,
     value_text,
 )
+from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -188,7 +188,7 @@ class _Parser(argparse.ArgumentParser):
         if rest:
             known = [word for action in self._actions for word in action.option_strings]
             name = rest[0].partition("=")[0]
-            self.error(f"unknown argument {name!r}{similar(name, known)}")
+            self.error(unknown("unknown argument", name, known, listed=""))
         return values
 
 

@@ -13,7 +13,7 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from numbers import Real
@@ -322,14 +322,6 @@ def options_table(kind: type) -> str:
         about = entry.metadata["about"]
         lines.append(f"| `{name}` | {entry.default} | {allowed(entry)} | {about} |")
     return "\n".join(lines) + "\n"
-
-
-def similar(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown name: those that it may mean, if any."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(known), n=2)
-    return f"; did you mean {' or '.join(close)}?" if close else "."
 
 
 # ------------------------------------------------------------------------------------ arguments
