@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, Self
+from typing import IO, Any, BinaryIO, Final, NamedTuple, Self
 
 
 @contextmanager
@@ -227,7 +227,7 @@ def is_standard(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path) == "-"
 
 
-def reading(path: str | os.PathLike[str]) -> IO[bytes]:
+def reading(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file to read it; ``-`` is the standard input.
 
     Raises:
