@@ -7,11 +7,16 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 """
 
 import sys
+from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 (pip says it too, but a clone runs without pip)
     raise ImportError(
         f"Carolus needs Python 3.11 or newer; this is Python {sys.version.split()[0]}"
     )
+if sys.platform == "win32":
+    raise ImportError("Carolus needs Linux or macOS; on Windows it runs in WSL")
+if not Path(__file__).parent.is_dir():
+    raise ImportError(f"Carolus must be installed, not imported from an archive: {__file__}")
 
 import gymnasium
 import pettingzoo

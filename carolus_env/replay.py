@@ -241,16 +241,21 @@ def _replay_files(paths: Sequence[str], quiet: bool, text: bool) -> int:
 
 def _entries(path: str) -> Iterator[tuple[int, Record | str]]:
     """Yield each game of a file with its line, and each thing wrong with the file as text."""
-    empty = True
+    errors: list[tuple[int, RecordError]] | None = []  # those before the first record
     try:
         for line, entry in scan_records(path):
-            empty = False
+            if isinstance(entry, RecordError) and errors is not None:
+                errors.append((line, entry))
+                continue
+            yield from ((number, str(error)) for number, error in errors or ())
+            errors = None
             yield line, str(entry) if isinstance(entry, RecordError) else entry
     except OSError as error:
         yield 0, f"{path}: {error.strerror or error}"
         return
-    if empty:
-        yield 0, f"{path}: it holds no game record"
+    if errors is not None:
+        reason = "".join(f": line {line}: {error.reason}" for line, error in errors[:1])
+        yield 0, f"{path}: holds no game record{reason}"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,58 @@ def test_closed_streams_and_terminals_of_few_characters_and_columns_are_no_trace
     assert "Traceback" not in done.stderr and STREAMS[words] in done.stdout
     if "--json" in words:
         assert json.loads((tmp_path / "r.json").read_text())["games"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("evaluate random greedy --games 2 --json -", 0, '{\n "'),
+        ("evaluate random greedy --games 2 --quiet --json /dev/stdout", 0, '{\n "'),
+        ("evaluate random greedy --games 2 --records -", 2, "a regular file is needed"),
+        ("evaluate random greedy --games 2 --out -", 2, "--out must be a folder, got '-'"),
+        ("dataset random --out -", 2, "--out must be a folder, got '-'"),
+        ("train --runs -", 2, "--runs must be a folder, got '-'"),
+        ("train --resume -", 2, "--resume must be a folder, got '-'"),
+        ("train --config - < bad.toml", 2, "-: not a TOML file"),
+        ("replay - < games.jsonl", 0, "60 games, 0 differences"),
+        ("play --terminal - < games.jsonl", 2, "play: the terminal reads your moves"),
+    ],
+)
+def test_a_dash_is_the_standard_stream_or_refused(words, code, said, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.toml").write_text("not TOML")
+    Path("games.jsonl").write_bytes((ROOT / "tests/golden/legal.jsonl.gz").read_bytes())
+    command, _, source = words.partition(" < ")
+    with open(0, closefd=False) as stdin, Path(source or os.devnull).open() as file:
+        kept = os.dup(stdin.fileno())
+        os.dup2(file.fileno(), 0)
+        try:
+            assert commands.main(command.split()) == code
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+    out, err = capfd.readouterr()
+    assert said in (err if code else out)
+    if "--json" in words and not code:
+        assert json.loads(out)["games"] == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.toml", "games.jsonl"}
+
+
+def test_an_import_that_cannot_work_says_so_in_a_line(tmp_path):
+    init = (ROOT / "carolus_env" / "__init__.py").read_text()
+    with zipfile.ZipFile(tmp_path / "carolus.whl", "w") as wheel:
+        wheel.writestr("carolus_env/__init__.py", init)
+    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'carolus.whl')!r}); "
+    for more, said in (
+        ("", "Carolus must be installed, not imported from an archive"),
+        ("sys.platform = 'win32'; ", "Carolus needs Linux or macOS; on Windows it runs in WSL"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", f"{script}{more}import carolus_env"],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith(f"ImportError: {said}")
 
 
 ENDINGS = {

@@ -16,7 +16,7 @@ from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import STATE
 from carolus_env.evaluation import tournament
-from carolus_env.records import arrays, read_records
+from carolus_env.records import arrays, read_records, write_records
 from carolus_env.system import files
 from carolus_env.system.files import (
     BusyError,
@@ -161,6 +161,64 @@ def test_arrays_on_a_full_disk_are_an_error(tmp_path, monkeypatch, largest, full
         arrays.to_arrays(games, out=tmp_path / "data")
     assert error.value.filename.endswith("observations.npy")
     assert not list(tmp_path.iterdir())
+
+
+WRITERS = {
+    "write_file": lambda path: write_file(path, b"new"),
+    "check_writable": check_writable,
+    "write_records": lambda path: write_records(path, []),
+    "create": Log.create,
+    "locked": lambda path: locked(path).__enter__(),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_loop_of_symbolic_links_is_an_error_that_names_it(tmp_path, write):
+    for name in ("loop", "other/loop"):
+        loop = tmp_path / name
+        loop.parent.mkdir(exist_ok=True)
+        loop.symlink_to(loop)
+        with pytest.raises(OSError, match="symbolic links") as error:
+            WRITERS[write](loop)
+        assert error.value.filename == str(loop) and loop.is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o640])
+def test_a_replaced_file_keeps_its_mode_and_group(tmp_path, monkeypatch, mode):
+    path, group = tmp_path / "model", 12345 if os.geteuid() == 0 else os.getgroups()[-1]
+    write_file(path, b"old")
+    path.chmod(mode)
+    os.chown(path, -1, group)
+    write_file(path, b"new")
+    assert (path.stat().st_mode & 0o777, path.stat().st_gid) == (mode, group)
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    write_file(path, b"of the writer's group")
+    assert path.stat().st_mode & 0o777 == mode & 0o707, "it is not for another group"
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "pipe"])
+def test_what_is_no_regular_file_is_written_into(tmp_path, monkeypatch, capfd, name):
+    monkeypatch.chdir(tmp_path)
+    reader = None
+    if name == "pipe":
+        os.mkfifo(name)
+        reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    check_writable(name)
+    print("before")
+    write_records(name, [])
+    write_file(name, b"content\n")
+    print("after")
+    if reader is not None:
+        assert os.read(reader, 100) == b"content\n"
+        os.close(reader)
+    assert capfd.readouterr().out == ("before\nafter\n" if reader else "before\ncontent\nafter\n")
+    with pytest.raises(OSError, match="regular file"):
+        Log.create(name)
+    assert [path.name for path in tmp_path.iterdir()] == (["pipe"] if reader else [])
 
 
 # ------------------------------------------------------------------------------------ locks

@@ -268,6 +268,16 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(r
     assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
 
+def test_a_file_that_holds_no_record_is_one_line(run):
+    lines = b"".join(b'{"block": %d}\n' % k for k in range(300))
+    status, out, err = run(a=lines, b=b"\x89PNG\n\n" * 9, c=lines + json.dumps(GAME).encode())
+    assert (status, out) == (2, "1 games, 0 differences\n")
+    first, second, *others = err.splitlines()
+    assert first == "a.jsonl: holds no game record: line 1: format is missing"
+    assert second.startswith("b.jsonl: holds no game record: line 1: not UTF-8")
+    assert len(others) == 300 and others[-1] == "c.jsonl, line 300: format is missing"
+
+
 def test_unreadable_files_are_named_the_others_replayed_and_an_interrupt_ends_it(run, monkeypatch):
     Path("folder").mkdir()
     status, out, err = run("none.jsonl", "folder", "bad\udcff\n", a=[GAME])

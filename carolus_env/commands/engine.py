@@ -27,6 +27,7 @@ from carolus_env.notation import from_text
 from carolus_env.system import failures
 from carolus_env.system.command import DONE, command, parse
 from carolus_env.system.options import REQUIRED, option
+from carolus_env.system.untrusted import DataError, check, get, parse_json
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,14 @@ def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
         return _decision(agent, message)
     except Exception as error:  # a user's agent can fail in any way
         text = str(error) if isinstance(error, ValueError) else failures.message(error)
-        return {"id": message.get("id"), "error": text}
+        return {"id": message.get("id") or _id(data), "error": text}
+
+
+def _id(data: bytes) -> int | None:
+    """Return the id of a request that is otherwise wrong, None where it cannot be read."""
+    with contextlib.suppress(DataError):
+        return get(check(parse_json(data), dict, "a message"), "id", int)
+    return None
 
 
 def _decision(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:

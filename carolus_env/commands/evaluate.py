@@ -10,6 +10,7 @@ See docs/evaluation.md, docs/suite.md and docs/bench.md.
 from __future__ import annotations
 
 import contextlib
+import errno
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from carolus_env.system.command import (
 )
 from carolus_env.system.executors import InProcess, WorkerOptions, Workers, workers_of
 from carolus_env.system.failures import UserError
-from carolus_env.system.files import check_writable, locked, write_json
+from carolus_env.system.files import check_writable, is_standard, locked, write_json
 from carolus_env.system.options import group, option
 
 PROGRAM: Final = "python evaluate.py"
@@ -123,6 +124,8 @@ def main(arguments: Sequence[str], program: str) -> int:
     needs(given, "resume", options.out, "--out FOLDER, the folder of the tournament")
     needs(given, "partners", options.rules.players == 4, "--players 4")
     typed = f"{program} {shlex.join(arguments)}"
+    if options.json and is_standard(options.json):
+        options = replace(options, quiet=True)  # JSON alone on the standard output
     try:
         if options.bench:
             return _bench(options, given.get("players"), typed)
@@ -283,6 +286,8 @@ def _check_files(options: EvaluateOptions) -> None:
             if name == "--out":
                 path.mkdir(parents=True, exist_ok=True)
             check_writable(path / SUMMARY_FILE if name == "--out" else path)
+            if name == "--records" and is_standard(path):
+                raise OSError(errno.EINVAL, "a regular file is needed, which grows game by game")
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"{name} {path}: cannot be written: {reason}") from error

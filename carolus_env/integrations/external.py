@@ -372,8 +372,6 @@ def make_external(argument: str) -> Agent:
     Raises:
         AgentError: for a program that does not exist, or wrong options.
     """
-    if sys.platform == "win32":
-        raise AgentError(NAME, "needs a POSIX system")
     words = shlex.shlex(argument, posix=True, punctuation_chars=",")
     words.whitespace_split, words.commenters = True, ""
     try:

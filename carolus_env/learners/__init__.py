@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from carolus_env.system.failures import MissingExtraError
+from carolus_env.system.files import reading
 from carolus_env.system.options import checked, declared, make
 from carolus_env.system.untrusted import unknown
 
@@ -112,7 +113,8 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
     """
     path = path.expanduser()
     try:
-        options = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with reading(path) as file:
+            options = tomllib.loads(file.read().decode("utf-8-sig"))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:

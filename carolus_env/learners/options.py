@@ -73,7 +73,7 @@ class RunConfig:
         "the run's folder is RUNS/NAME; by default learner, players, seed and time",
         kind=str,
     )
-    runs: Path = option(Path("runs"), "the folder of all runs")
+    runs: Path = option(Path("runs"), "the folder of all runs", metavar="FOLDER")
 
     eval_every: int = eval_every_option(250_000, "decisions or games")
     eval_games: int = option(

@@ -118,6 +118,8 @@ def _terminal(options: PlayOptions) -> int:
 
     if len(options.files) > 1:
         raise UserError(f"the terminal plays one FILE, got {len(options.files)}")
+    if "-" in options.files:
+        raise UserError("the terminal reads your moves from the standard input: name a FILE")
     roster = Roster(options.bot)
     if options.files:
         try:

@@ -136,7 +136,7 @@ def allowed(entry: Field[Any]) -> str:
         return limits(kind, low, high, above=about["above"], below=about["below"]) + also
     if about["among"] is not None:
         return " or ".join(about["among"]) + also
-    return _TEXTS[kind] + also
+    return ("a folder" if about["metavar"] == "FOLDER" else _TEXTS[kind]) + also
 
 
 _TEXTS: Final = {
@@ -182,6 +182,8 @@ def _text(about: Mapping[str, Any], value: Any) -> str:
 
 
 def _path(about: Mapping[str, Any], value: Any) -> Path:
+    if about["metavar"] == "FOLDER" and str(value) == "-":  # the standard output
+        raise ValueError
     return Path(value).expanduser()
 
 
