@@ -382,10 +382,10 @@ def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
         ValueError: when no decision is due, or for another argument that does not fit.
     """
     most = whole_number("most", most, 1, MOST)
-    state = single(state)[0]
-    if kind_of(state) != "turn":
-        return [(int(action),) for action in engine.legal_actions(state)]
-    return [tuple(actions) for actions in best_plans(state, most, "one")]
+    [game] = single(state)
+    if kind_of(game) != "turn":
+        return [(int(action),) for action in engine.legal_actions(game)]
+    return [tuple(actions) for actions in best_plans(game, most, "one")]
 
 
 def after(state: np.void | States, choices: Sequence[Sequence[int]]) -> States:
