@@ -77,7 +77,7 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "are_legal": (lambda: ce.engine.are_legal, lambda: {"states": games(), "actions": [0, 0], "rows": [0, 1]}),
     "forfeit": (lambda: ce.engine.forfeit, lambda: {"states": games(), "rows": [0]}),
     "strengths": (lambda: ce.engine.strengths, lambda: {"state": games()[0]}),
-    "roll_dealt": (lambda: chance.roll_dealt, lambda: {"states": games(roll=False), "dice": ce.new_streams(1, 8).reshape(2, 4), "rows": [0]}),
+    "roll_dealt": (lambda: partial(chance.roll_dealt, rows=np.array([0])), lambda: {"states": games(roll=False), "dice": ce.new_streams(1, 8).reshape(2, 4)}),
     "best_plans": (lambda: best_plans, lambda: {"state": a_turn(), "most": 3, "width": "stop"}),
     "values_ahead": (lambda: partial(values_ahead, weights=Models("value", None).weights("", 2)), lambda: {"states": games(), "candidates": 3}),
     "features": (lambda: heuristic.features, lambda: {"states": games()}),
@@ -201,6 +201,12 @@ def test_no_games_are_no_games():
     assert states.tobytes() == before
     for columns in (ce.returns, ce.engine.win_shares):
         assert columns(states[:0]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("row", [-1, 2, 2**40])
+def test_dealt_dice_are_for_games_that_there_are(row):
+    with pytest.raises(IndexError, match="rows must be from 0 to 1, got"):
+        chance.roll_dealt(games(roll=False), ce.new_streams(1, 8).reshape(2, 4), np.array([row]))
 
 
 def test_one_action_is_not_that_of_three_games():

@@ -135,14 +135,16 @@ def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None
     Args:
         states: ``(N,)`` games, changed in place.
         dice: ``(N, 4)`` uint64 generators, advanced in place.
-        rows: ``(M,)`` games to roll in.
+        rows: ``(M,)`` int64, the games to roll in.
 
     Raises:
         ValueError: for generators of another shape or dtype.
+        IndexError: for a row outside the batch. Then no game has changed.
     """
     if not is_buffer(dice, (len(as_states(states)), MAX_PLAYERS), np.uint64):
         raise ValueError(f"dice must be uint64 generators, 4 a game, got {shown(dice)}")
-    _roll_dealt(states, dice, check_rows(rows, len(states)))
+    if not _roll_dealt(states, dice, rows):
+        raise IndexError(f"rows must be from 0 to {len(states) - 1}, got {shown(rows)}")
 
 
 def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
@@ -178,6 +180,10 @@ def _roll_on(states: Records, rows: I64, count: Int) -> None:
 
 
 @entry
-def _roll_dealt(states: Records, dice: U64, rows: Any) -> None:
+def _roll_dealt(states: Records, dice: U64, rows: Any) -> bool:
+    for i in range(rows.shape[0]):
+        if not 0 <= rows[i] < states.shape[0]:
+            return False
     for i in range(rows.shape[0]):
         turns.roll_dealt(states[rows[i]], dice, rows[i])
+    return True
