@@ -34,7 +34,7 @@ def test_a_line_is_written_as_it_was_read_and_may_leave_out_the_generator():
 
 def test_what_decides_the_game_is_written():
     """The order of equal discs, who holds a clan of equal courts."""
-    last = {"discs": [5, 5], "order": [1, 0], "round": 5, "spent": [1, 2, 3, 4]}
+    last = {"discs": [5, 5], "order": [1, 0], "round": 35, "spent": [1, 2, 3, 4]}
     courts = [paladins(red=2), paladins(red=2, blue=1)]
     game = position(courts=courts, control=[1, -1, 1, -1, -1], **last)
     assert from_text(to_line(game[0])).tobytes() == game.tobytes()

@@ -413,7 +413,7 @@ def test_the_only_defence_is_found(bot):
         phase="place",
         placements_left=1,
         discs=[1, 2],
-        round=3,
+        round=33,
         spent=[4, 5],
     )
     made, _ = decisions(game, bot)
@@ -439,7 +439,7 @@ def test_the_disc_that_moves_first_and_the_crown_that_wins_control_are_chosen(bo
         phase="disc",
         discs=[0, 0],
         order=[0, 1],
-        round=3,
+        round=33,
         spent=[2, 4],
     )
     assert known(game)["discs_in_hand"] == [[1, 3, 5], [1, 3, 5]]

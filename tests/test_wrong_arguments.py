@@ -12,6 +12,7 @@ import math
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,26 @@ import pytest
 
 import carolus_env as ce
 from carolus_env import bots, carolus_magnus_v0, evaluation
+from carolus_env.bots.models import Models
+from carolus_env.bots.value import values_ahead
 from carolus_env.commands.train import read_job
 from carolus_env.drawing import board_svg, show
+from carolus_env.engine import chance
+from carolus_env.engine.rules import PLACE
+from carolus_env.engine.streams import random_bits
 from carolus_env.envs import aec, gym, parallel, sb3
 from carolus_env.evaluation import regret, rollouts, sampling, suite
 from carolus_env.evaluation.sampling import value_function
 from carolus_env.learners import config_of, learner
+from carolus_env.networks import forward
+from carolus_env.planning import heuristic
+from carolus_env.planning.plans import MOST_PLANS, best_plans
 from carolus_env.records import make_record
 from carolus_env.system import untrusted
 
 PACKAGE = Path(ce.__file__).parent
 WRONG: tuple[Any, ...] = (
-    None, -1, 1.5, math.nan, 2**70, "x", b"x", [], [[1, 2], [3]], {"a": 1}, object(), int, bots.RandomBot,
+    None, 0, -1, 1.5, math.nan, 2**70, "x", b"x", [], [[1, 2], [3]], {"a": 1}, object(), int, bots.RandomBot,
 )  # fmt: skip
 
 
@@ -52,6 +61,13 @@ def games(**options: Any) -> Any:
     return ce.new_games(ce.Rules(), 2, seed=1, **options)
 
 
+def a_turn() -> Any:
+    state = games()
+    while state["phase"][0] != PLACE:
+        ce.step(state, ce.legal_masks(state).argmax(axis=1))
+    return state[0]
+
+
 def arena_args() -> dict[str, Any]:
     pair = [bots.make("random"), bots.make("random")]
     return {"tables": [[0, 1]], "agents": pair, "rules": ce.Rules(), "seed": 1}
@@ -67,6 +83,15 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "Rules": (lambda: ce.Rules, lambda: {"players": 2, "paladins_per_clan": 40, "max_rounds": 9}),
     "new_games": (lambda: ce.new_games, lambda: {"rules": ce.Rules(), "n": 2, "seed": 1, "first_player": 0}),
     "new_streams": (lambda: ce.new_streams, lambda: {"seed": 1, "n": 2}),
+    "are_legal": (lambda: ce.engine.are_legal, lambda: {"states": games(), "actions": [0, 0], "rows": [0, 1]}),
+    "forfeit": (lambda: ce.engine.forfeit, lambda: {"states": games(), "rows": [0]}),
+    "strengths": (lambda: ce.engine.strengths, lambda: {"state": games()[0]}),
+    "roll_dealt": (lambda: partial(chance.roll_dealt, rows=np.array([0])), lambda: {"states": games(roll=False), "dice": ce.new_streams(1, 8).reshape(2, 4)}),
+    "best_plans": (lambda: best_plans, lambda: {"state": a_turn(), "most": 3, "width": "stop"}),
+    "values_ahead": (lambda: partial(values_ahead, weights=Models("value", None).weights("", 2)), lambda: {"states": games(), "candidates": 3}),
+    "features": (lambda: heuristic.features, lambda: {"states": games()}),
+    "chances": (lambda: heuristic.chances, lambda: {"states": games(), "weights": None}),
+    "PlannerBot": (lambda: bots.PlannerBot, lambda: {"weights": None}),
     "step": (lambda: ce.step, lambda: {"states": games(), "actions": [0, 0], "rows": [0, 1]}),
     "legal_masks": (lambda: ce.legal_masks, lambda: {"states": games(), "rows": [0], "out": np.zeros((1, 95), np.int8)}),
     "legal_actions": (lambda: ce.legal_actions, lambda: {"state": games()[0]}),
@@ -153,6 +178,68 @@ def test_a_wrong_value_is_refused_by_an_error_that_names_the_argument(label, nam
             if complaint := not_ours(error, name):
                 complaints.append(f"{name}={wrong!r}: {complaint}")
     assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("most", [0, -1, MOST_PLANS + 1, 2**62])
+def test_a_list_of_plans_has_room_for_one_and_no_more_than_there_can_be(most):
+    """Its length is what a kernel writes to: of none it wrote before the memory."""
+    with pytest.raises(ValueError, match=r"most must be a whole number from 1 to 4,096, got"):
+        best_plans(a_turn(), most)
+    for enough in (1, MOST_PLANS):
+        assert len(best_plans(a_turn(), enough)) <= enough
+
+
+@pytest.mark.parametrize("streams", ["strided", "read-only"])
+def test_streams_that_no_kernel_can_advance_are_refused_by_us(streams):
+    given = ce.new_streams(1, 4)[::2] if streams == "strided" else ce.new_streams(1, 2)
+    given.flags.writeable = streams == "strided"
+    for call in (ce.random_actions, ce.playout, bots.make("random").act):
+        with pytest.raises(ValueError, match="generators must be a contiguous, writeable uint64"):
+            call(games(), given)
+    with pytest.raises(ValueError, match="generators must be a contiguous, writeable uint64"):
+        random_bits(given)
+
+
+def test_weights_that_a_kernel_would_read_past_are_refused():
+    two = Models("value", None).weights("", 2)
+    three = ce.new_games(ce.Rules(3), 2, seed=1)
+    with pytest.raises(ValueError, match="weights must be of a network for 3 players"):
+        forward.values(three, two)
+    for call in (heuristic.chances, lambda _, weights: bots.PlannerBot(weights=weights)):
+        for shape in ((5, 3), (2, len(heuristic.FEATURES))):
+            with pytest.raises(ValueError, match=r"weights must be float64 \(5, 20\), got"):
+                call(three, np.zeros(shape))
+
+
+def test_no_games_are_no_games():
+    """An empty list of rows picks none, and what is asked of none has as many columns as of two."""
+    states = games()
+    before = states.tobytes()
+    assert ce.legal_masks(states, rows=[]).shape == (0, 95)
+    assert ce.random_actions(states, ce.new_streams(1, 2), rows=[]).shape == (0,)
+    ce.step(states, [], rows=[])
+    ce.engine.forfeit(states, rows=[])
+    assert states.tobytes() == before
+    for columns in (ce.returns, ce.engine.win_shares):
+        assert columns(states[:0]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("row", [-1, 2, 2**40])
+def test_dealt_dice_are_for_games_that_there_are(row):
+    with pytest.raises(IndexError, match="rows must be from 0 to 1, got"):
+        chance.roll_dealt(games(roll=False), ce.new_streams(1, 8).reshape(2, 4), np.array([row]))
+
+
+def test_one_action_is_not_that_of_three_games():
+    three, actions = ce.new_games(ce.Rules(), 3, seed=1), np.array([0])
+    with pytest.raises(ValueError, match=r"actions must be one a game, shape \(3,\), got \(1,\)"):
+        ce.engine.are_legal(three, actions)
+
+
+def test_a_batch_of_one_has_the_strengths_of_its_game():
+    one = games()[:1]
+    for mine, other in zip(ce.engine.strengths(one), ce.engine.strengths(one[0]), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def not_ours(error: Exception, name: str) -> str:

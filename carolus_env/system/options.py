@@ -471,13 +471,14 @@ def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 
 
 def array(name: str, value: Any) -> npt.NDArray[Any]:
-    """Check a value; return it as an array.
+    """Check a value; return it as an array. An empty list counts as one of integers.
 
     Raises:
         ValueError: when it is none, such as a list of rows of different lengths.
     """
     try:
-        return np.asarray(value)
+        result = np.asarray(value)
+        return result.astype(np.int64) if isinstance(value, list) and not value else result
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{name} must be an array: {error}") from None
 
