@@ -562,7 +562,7 @@ def test_weights_that_are_no_numbers_are_never_written(tmp_path, monkeypatch, ca
 
         name = "train"
     else:
-        Kind, name = SELF_PLAY[learner], "learn"  # noqa: N806
+        Kind, name = SELF_PLAY[learner], "learn"
 
         def spoil(self, own, task, stats):
             if task.first > (30 if learner == "value" else 300):
@@ -576,7 +576,7 @@ def test_weights_that_are_no_numbers_are_never_written(tmp_path, monkeypatch, ca
     folder = tmp_path / "r"
     assert "holds NaN or infinity, which is not saved" in capsys.readouterr().err
     assert not (folder / "final.safetensors").exists()
-    best = [array for array in read_model(folder, "best")[0].values()]
+    best = list(read_model(folder, "best")[0].values())
     kept = (
         [array for _, arrays in [checkpoint.read(folder)] for array in arrays.values()]
         if (learner in SELF_PLAY)

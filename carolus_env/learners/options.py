@@ -21,7 +21,6 @@ from carolus_env.system.machine import cores
 from carolus_env.system.options import as_dict, check_fields, group, option
 from carolus_env.system.threads import MOST_THREADS
 
-
 SLOWEST: Final = 1e-9
 """The lowest learning rate: float32 weights of 0.01 and more do not feel a lower one."""
 
