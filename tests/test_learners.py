@@ -522,9 +522,74 @@ def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
     assert text in error and str(folder) in error
 
 
+@every_learner
+def test_a_run_may_end_after_minutes_of_learning(run_of, capsys, learner):
+    folder = run_of(learner)
+    unit, before = LEARNERS[learner].config_type().unit, read(folder, "result")["seconds"]
+    minutes = str((before["learning"] + 0.8) / 60)
+    assert train.main([f"--resume={folder}", "--minutes", minutes]) == 0
+    after = read(folder, "result")["seconds"]["learning"] - before["learning"]
+    assert 0.6 < after < 8, "nor is a round cut short"
+    final = read_model(folder, "final")[1]["about"][unit]
+    assert final > POINTS[learner]["evaluation"][-1]
+    assert "minutes of learning" in capsys.readouterr().out
+    assert train.main([f"--resume={folder}"]) == 0
+    assert read_model(folder, "final")[1]["about"][unit] == final, "it was done"
+
+
+def test_runs_that_begin_together_get_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(train.time, "strftime", lambda form: "NOW")
+    given = f"--minutes 2 --players 4 --seed 5 --runs {tmp_path}".split()
+    jobs = threads.together(lambda _: train.read_job(given), range(4))
+    name = "ppo-4p-seed5-NOW"
+    assert {job.folder.name for job in jobs} == {name, *(f"{name}-{k}" for k in (2, 3, 4))}
+    assert all(read(job.folder, "config")["config"]["minutes"] == 2 for job in jobs)
+    with pytest.raises(UserError, match="exists already"):
+        train.read_job([*given, "--name", name])
+
+
+@every_learner
+def test_weights_that_are_no_numbers_are_never_written(tmp_path, monkeypatch, capsys, learner):
+    needs_packages(learner)
+    if learner == "sb3":
+        import torch
+        from sb3_contrib import MaskablePPO as Kind
+
+        def spoil(self):
+            if self.num_timesteps > 256:
+                with torch.no_grad():
+                    next(self.policy.parameters())[...] = np.nan
+
+        name = "train"
+    else:
+        Kind, name = SELF_PLAY[learner], "learn"
+
+        def spoil(self, own, task, stats):
+            if task.first > (30 if learner == "value" else 300):
+                self.weights.rows[0] = np.inf
+
+    honest = getattr(Kind, name)
+    monkeypatch.setattr(
+        Kind, name, lambda self, *given: (honest(self, *given), spoil(self, *given))[0]
+    )
+    assert train.main(words(learner, tmp_path)) == 1
+    folder = tmp_path / "r"
+    assert "holds NaN or infinity, which is not saved" in capsys.readouterr().err
+    assert not (folder / "final.safetensors").exists()
+    best = list(read_model(folder, "best")[0].values())
+    kept = (
+        [array for _, arrays in [checkpoint.read(folder)] for array in arrays.values()]
+        if (learner in SELF_PLAY)
+        else []
+    )
+    assert all(np.isfinite(array).all() for array in [*best, *kept])
+    monkeypatch.undo()
+    assert train.main(["--resume", str(folder)]) == 0, "from the last good checkpoint"
+
+
 def test_an_option_of_another_learner_is_refused_by_its_name(capsys):
-    assert train.main(["--players", "3", "--minutes=3"]) == 2
-    assert "--minutes is an option of --learner value" in capsys.readouterr().err
+    assert train.main(["--players", "3", "--exploration=0"]) == 2
+    assert "--exploration is an option of --learner value" in capsys.readouterr().err
 
 
 def test_a_full_disk_costs_files_but_no_training(tmp_path, monkeypatch, capsys):
@@ -588,10 +653,8 @@ def test_a_full_disk_at_the_end_is_an_error_and_resuming_ends_the_run(
 @every_learner
 def test_a_run_killed_before_its_first_checkpoint_is_resumed_from_the_start(tmp_path, learner):
     """Nothing but its config, its lock and perhaps a part of TensorBoard's file is left."""
-    job = train.read_job(words(learner, tmp_path))
+    train.read_job(words(learner, tmp_path))
     (tmp_path / "r" / ".lock").write_text("1")
-    assert train.read_job(words(learner, tmp_path)).folder == job.folder, "not even a config"
-    job.write()
     with pytest.raises(UserError, match=r"choose another --name, or continue it: .* --resume .*r"):
         train.read_job(words(learner, tmp_path))
     (tmp_path / "r" / "resume").mkdir()
@@ -618,7 +681,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
     (tmp_path / "r" / "mine.txt").write_text("mine")
     assert train.main(words("ppo", tmp_path)) == 2
     assert "exists already" in capsys.readouterr().err
-    assert (tmp_path / "r" / "mine.txt").read_text() == "mine"
+    assert [path.name for path in (tmp_path / "r").iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize(
@@ -641,23 +704,33 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ),
         ("ppo value", "--plans some", "--plans must be stop or one or all, got 'some'"),
         (
-            "ppo value",
-            "--learning-rate 0",
-            "--learning-rate must be a number above 0 and below 1, got 0",
+            "ppo value sb3",
+            "--learning-rate 1e-320",
+            "--learning-rate must be a number of at least 1e-09 and below 1, got 1e-320",
         ),
+        (
+            "ppo value sb3",
+            "--learning-rate 1e30",
+            "--learning-rate must be .* below 1, got 1e\\+30",
+        ),
+        ("ppo value sb3", "--name ../x", "name must be that of a folder in .*, got '../x'"),
+        ("ppo value sb3", "--name ..", "name must be that of a folder in .*, got '..'"),
         ("ppo value", "--flat 1", "--flat must be a number of at least 0 and below 1, got 1"),
         ("ppo value", "--trace 1.5", "--trace must be a number from 0 to 1, got 1.5"),
         ("ppo value", "--seed -1", r"--seed must be a whole number from 0 to 2\^64 - 1, got -1"),
         ("ppo value", "--start nowhere", "unknown model 'nowhere'"),
-        ("value", "--minutes -1", "--minutes must be a number above 0, got -1"),
-        ("value", "--first-square 0", "--first-square must be a number above 0"),
+        ("ppo value sb3", "--minutes -1", "--minutes must be a number above 0, got -1"),
+        ("value", "--first-square 0", "--first-square must be a number from 1e-09"),
         ("value", "--minutes 1", "after games or after minutes"),
+        ("ppo sb3", "--minutes 1", "after steps or after minutes"),
         ("ppo value", "--partners adjacent", "--partners needs --players 4"),
         ("ppo", "--games 1", "games must be at least one for each of 2 workers, got 1"),
         ("ppo", "--clip 0", "--clip must be a number above 0 and of at most 1, got 0"),
         ("ppo", "--entropy -1", "--entropy must be a number from 0 to 100, got -1"),
         ("sb3", "--whole 0", "--whole must be a whole number from 1 to 1,024, got 0"),
         ("sb3", "--opponents nobody", "unknown agent 'nobody'; known are"),
+        ("sb3", "--envs 3 --n-steps 43 --batch-size 128", "envs times n_steps, 3 x 43, .* of 128"),
+        ("sb3", "--batch-size 1", "envs times n_steps, 8 x 16, .* batch_size of 1"),
     ],
 )
 def test_a_wrong_option_is_reported_before_anything_starts(
@@ -667,7 +740,7 @@ def test_a_wrong_option_is_reported_before_anything_starts(
         assert train.main(words(learner, tmp_path, *options.split())) == 2
         error = capsys.readouterr().err
         assert error.startswith("train.py: ") and re.search(text, error), learner
-        assert not list(tmp_path.rglob("*.json"))
+        assert not list(tmp_path.iterdir())
 
 
 def test_the_rate_stays_and_then_falls_geometrically():

@@ -217,7 +217,7 @@ python train.py --config agents/value_4p.toml
         "run",
         """
 carolus train --learner value --players 3 --minutes 3 --workers 1
-python train.py --learner value --minutes 4
+python train.py --learner value --minutes 2 --workers 2
         """,
         f"{VALUE} --minutes 0.001",
         slow=True,

@@ -193,7 +193,10 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     config = replaced(config, given).extended(length)
     for name, need in config.unused().items():
         needs(given, name, False, need)
-    return Job(config, _new_folder(config, program), line, provenance(), resumed=False)
+    config.check()
+    job = Job(config, _claimed(config, program), line, provenance(), resumed=False)
+    job.write()
+    return job
 
 
 def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
@@ -214,19 +217,22 @@ def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
         raise ValueError(unknown("unknown argument", option, map(typed_option, known), ""))
 
 
-def _new_folder(config: RunConfig, program: str) -> Path:
-    config.check()
+def _claimed(config: RunConfig, program: str) -> Path:
+    """Make the folder of a new run, which no other process can have: mkdir is exclusive."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
-    name = config.name or "-".join(parts)
-    folder = config.runs / name
-    if folder.exists() and any(path.name != ".lock" for path in folder.iterdir()):
-        text = f"{folder} exists already: choose another --name"
-        if (folder / CONFIG).exists():
-            text += f", or continue it: {command_line('train', program, '--resume', folder)}"
-        raise UserError(text)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    name = f"{config.learner_name}-{config.players}p-seed{config.seed}-{stamp}"
+    config.runs.mkdir(parents=True, exist_ok=True)
+    for ending in ("", *(f"-{k}" for k in range(2, 1000))):
+        folder = config.runs / (config.name or name + ending)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+        if config.name:
+            break
+    text = f"{folder} exists already: choose another --name"
+    if (folder / CONFIG).exists():
+        text += f", or continue it: {command_line('train', program, '--resume', folder)}"
+    raise UserError(text)
 
 
 def _resumed(source: TrainOptions, arguments: Sequence[str], line: str, program: str) -> Job:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system.machine import cores
 from carolus_env.system.options import as_dict, check_fields, group, option
 from carolus_env.system.threads import MOST_THREADS
+
+SLOWEST: Final = 1e-9
+"""The lowest learning rate: float32 weights of 0.01 and more do not feel a lower one."""
 
 
 def eval_every_option(default: int, unit: str) -> Any:
@@ -36,7 +39,7 @@ def curve_every_option(default: int, unit: str) -> Any:
 
 def learning_rate_option(default: float, about: str, heading: str = "") -> Any:
     """Return an option of a learning rate."""
-    return option(default, about, above=0, below=1, heading=heading)
+    return option(default, about, among=(SLOWEST, None), below=1, heading=heading)
 
 
 def flat_option(default: float) -> Any:
@@ -58,8 +61,8 @@ class RunConfig:
     """The learner's name, as files and the command line give it."""
     unit: ClassVar[str]
     """Unit of the run: decisions or games learnt from."""
-    resumable: ClassVar[tuple[str, ...]]
-    """The options that may change when a run is resumed: its length."""
+    length: ClassVar[str]
+    """Name of the option that says how many of them."""
     bot: ClassVar[str] = ""
     """Name of the bot that plays the models; empty: that of the learner."""
     hint: ClassVar[str] = ""
@@ -67,6 +70,13 @@ class RunConfig:
 
     rules: Rules = group(Rules, "rules")
 
+    minutes: float | None = option(
+        None,
+        "minutes of learning by the clock, instead of a number of decisions or games; compiling "
+        "and evaluating come on top. Such a run is not reproducible: it learns as much as it can",
+        kind=float,
+        above=0,
+    )
     seed: int = option(1, "seed of games, network and sampling", among=(0, 2**64 - 1))
     name: str | None = option(
         None,
@@ -118,13 +128,34 @@ class RunConfig:
         return self.rules.players
 
     @property
+    def resumable(self) -> tuple[str, ...]:
+        """The options that may change when a run is resumed: its length."""
+        return self.length, "minutes"
+
+    @property
     def budget(self) -> str:
         """Length of the run, in words."""
-        raise NotImplementedError
+        if self.minutes is not None:
+            return f"{self.minutes:g} minutes of learning, evaluations not counted"
+        return f"{getattr(self, self.length):,} {self.unit}"
+
+    def progress(self, done: int, seconds: float) -> float:
+        """Return the fraction of the run that is done, from 0 to 1 or more.
+
+        Args:
+            done: decisions or games learnt from.
+            seconds: seconds of learning, by the clock.
+        """
+        if self.minutes is not None:
+            return seconds / 60 / self.minutes
+        return done / int(getattr(self, self.length))
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with another budget, to continue a run."""
-        return dataclasses.replace(self, **changes)
+        """Return a copy of another length, to continue a run."""
+        if self.length in changes and changes.get("minutes") is not None:
+            raise ValueError(f"a run ends after {self.length} or after minutes: name one of them")
+        instead = {"minutes": None} if self.length in changes else {}
+        return dataclasses.replace(self, **{**instead, **changes})
 
     def unused(self) -> dict[str, str]:
         """Return the options that have no effect beside the others, and what they need."""
@@ -136,6 +167,8 @@ class RunConfig:
         Raises:
             ValueError: naming the option, its value and what is allowed.
         """
+        if self.name in ("", "..") or (self.name and self.name != Path(self.name).name):
+            raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
         for spec in self.eval_bots:
             make(spec)
 
@@ -212,9 +245,10 @@ class SelfPlayConfig(RunConfig):
         """The network's size."""
         return Size(self.players, self.width, self.hidden, self.policy)
 
-    def progress(self, done: int, cpu_seconds: float) -> float:
-        """Return the fraction of the run that is done, from 0 to 1 or more."""
-        raise NotImplementedError
+    @property
+    def budget(self) -> str:
+        """See `RunConfig.budget`."""
+        return f"{super().budget}, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
     def round_size(self, done: int) -> int:
         """Return the decisions or games of the next round."""

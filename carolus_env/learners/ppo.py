@@ -80,7 +80,7 @@ class PpoConfig(SelfPlayConfig):
     learner_name: ClassVar[str] = "ppo"
     unit: ClassVar[str] = "decisions"
     policy: ClassVar[bool] = True
-    resumable: ClassVar[tuple[str, ...]] = ("steps",)
+    length: ClassVar[str] = "steps"
     hint: ClassVar[str] = (
         "for the same training time --learner value, which learns a value rather than a "
         "policy, is stronger: with 2 players it wins 90 % against planner after a CPU-minute, ppo "
@@ -117,13 +117,6 @@ class PpoConfig(SelfPlayConfig):
     clip: float = algorithm(0.2, "PPO's clip range", among=(None, 1), above=0)
     eval_every: int = eval_every_option(1_200_000, "decisions")
     curve_every: int = curve_every_option(50_000, "decisions")
-
-    @property
-    def budget(self) -> str:
-        return f"{self.steps:,} decisions, {self.workers} worker{'s' if self.workers > 1 else ''}"
-
-    def progress(self, done: int, cpu_seconds: float) -> float:
-        return done / self.steps
 
     def round_size(self, done: int) -> int:
         return self.games * self.rollout

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env.bots import Agent
 from carolus_env.evaluation import ladder
@@ -32,7 +33,9 @@ from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.files import file_of
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system.cancellation import Stop, Stopped
+from carolus_env.system.command import FAILED
 from carolus_env.system.compiler import notice
+from carolus_env.system.failures import UserError
 from carolus_env.system.files import write_json
 
 COMPILING: Final = "compiling"
@@ -112,7 +115,7 @@ class Clock:
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each phase in all processes of the run."""
         here = self.here()
-        return {phase: round(self._before[phase] + here[phase], 1) for phase in PHASES}
+        return {phase: self._before[phase] + here[phase] for phase in PHASES}
 
     def total(self) -> float:
         """Return the seconds of the whole run."""
@@ -152,7 +155,24 @@ class Run(ABC):
     @property
     def seconds(self) -> dict[str, float]:
         """Seconds of each of `PHASES` so far, in all processes of the run."""
-        return self.clock.seconds()
+        return {phase: round(seconds, 1) for phase, seconds in self.clock.seconds().items()}
+
+    def check_weights(self, arrays: Mapping[str, npt.NDArray[Any]], done: int) -> None:
+        """Refuse weights that are not numbers, before any file has them.
+
+        Args:
+            arrays: the weights, and the state of the optimiser, by name.
+            done: decisions or games learnt from.
+
+        Raises:
+            UserError: for NaN and infinities.
+        """
+        if wrong := [name for name, array in arrays.items() if not np.isfinite(array).all()]:
+            raise UserError(
+                f"{self.folder}: after {done:,} {self.config.unit} {wrong[0]} holds NaN or "
+                "infinity, which is not saved: choose a lower learning_rate",
+                code=FAILED,
+            )
 
     @abstractmethod
     def resume(self) -> None:
@@ -239,6 +259,7 @@ class SelfPlayRun(Run):
         self.pool = WorkerPool(learner, config)
         self._begun = 0, 0.0  # done and progress, when this process began
         self._before = 0  # decisions or games before the last round
+        self._learning = 0.0  # seconds of learning, when the last round ended
         self._due = False  # an evaluation, which comes before the next round
         self._noted = 0, self.pool.stats.copy()  # done, and statistics, at the curve's last point
         self._prepared: _Background | None = None
@@ -246,8 +267,8 @@ class SelfPlayRun(Run):
 
     @property
     def progress(self) -> float:
-        """The fraction of the run that is done, from 0 to 1 or more."""
-        return self.config.progress(self.done, self.pool.cpu_seconds)
+        """The fraction of the run that is done, from 0 to 1 or more; it changes with rounds."""
+        return self.config.progress(self.done, self._learning)
 
     # ------------------------------------------------------------------------ training
 
@@ -288,6 +309,8 @@ class SelfPlayRun(Run):
             count = config.round_size(self.done)
             self.pool.learn(self.done, count, config.rate_at(self.progress))
             self.done += count
+            self._learning = self.clock.seconds()[LEARNING]
+            self.check_weights(self.pool.shared, self.done)
             self._note()
             self._due = self.progress < 1 and self._passed(config.eval_every)
         try:
@@ -534,7 +557,8 @@ class SelfPlayRun(Run):
             "noted": noted,
             "due": self._due,
             "cpu_seconds": self.pool.cpu_seconds,
-            "seconds": self.seconds,
+            "learning": self._learning,
+            "seconds": self.clock.seconds(),
             "curve": dataclasses.asdict(self.curve),
         }
         arrays = {**self.pool.arrays(), "noted": stats}
@@ -559,6 +583,7 @@ class SelfPlayRun(Run):
             self.pool.cpu_seconds = float(numbers["cpu_seconds"])
             self.done = int(numbers["done"])
             self._noted = int(numbers["noted"]), np.array(arrays["noted"])
+            self._learning = float(numbers["learning"])
             self._due = bool(numbers["due"])
             self.clock = Clock(numbers["seconds"])
             self.curve = Curve(**numbers["curve"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -25,7 +26,7 @@ from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import LinearSchedule
@@ -42,7 +43,12 @@ from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners.curve import Curve, CurveStyle
-from carolus_env.learners.options import RunConfig, algorithm, eval_every_option
+from carolus_env.learners.options import (
+    RunConfig,
+    algorithm,
+    eval_every_option,
+    learning_rate_option,
+)
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Run
 from carolus_env.learners.scalars import Scalars
@@ -63,7 +69,7 @@ class Sb3Config(RunConfig):
     learner_name: ClassVar[str] = "sb3"
     bot: ClassVar[str] = "decisions"
     unit: ClassVar[str] = "decisions"
-    resumable: ClassVar[tuple[str, ...]] = ("steps",)
+    length: ClassVar[str] = "steps"
 
     steps: int = option(
         4_000_000, "decisions to learn from, in all (total_timesteps)", among=(1, None)
@@ -74,8 +80,8 @@ class Sb3Config(RunConfig):
     )
     envs: int = algorithm(512, "games played side by side", among=(1, None))
 
-    learning_rate: float = option(
-        1e-3, "learning rate of Adam at the start; it falls linearly to 0", above=0
+    learning_rate: float = learning_rate_option(
+        1e-3, "learning rate of Adam at the start; it falls linearly to 0"
     )
     n_steps: int = algorithm(64, "decisions in each game between two updates", among=(1, None))
     batch_size: int = algorithm(512, "decisions in a gradient step", among=(1, None))
@@ -83,8 +89,8 @@ class Sb3Config(RunConfig):
     gamma: float = algorithm(1.0, "discount for each decision", among=(0, 1))
     gae_lambda: float = algorithm(0.97, "lambda of generalised advantage estimation", among=(0, 1))
     clip_range: float = algorithm(0.2, "PPO's clip range", above=0)
-    ent_coef: float = algorithm(0.005, "weight of the entropy bonus")
-    vf_coef: float = algorithm(0.5, "weight of the value's loss")
+    ent_coef: float = algorithm(0.005, "weight of the entropy bonus", among=(0, 100))
+    vf_coef: float = algorithm(0.5, "weight of the value's loss", among=(0, 100))
     region: int = option(
         32, "width of the network's vectors of regions and clans", among=LIMITS, heading="network"
     )
@@ -96,7 +102,7 @@ class Sb3Config(RunConfig):
 
     @property
     def budget(self) -> str:
-        return f"{self.steps:,} {self.unit} against {self.opponents}"
+        return f"{super().budget} against {self.opponents}"
 
     @property
     def size(self) -> Size:
@@ -106,6 +112,12 @@ class Sb3Config(RunConfig):
     def check(self) -> None:
         """Refuse what Stable-Baselines3 would not refuse, before anything starts."""
         super().check()
+        update = self.envs * self.n_steps
+        if self.batch_size == 1 or update % self.batch_size == 1:
+            raise ValueError(
+                f"envs times n_steps, {self.envs} x {self.n_steps}, leaves a batch of one decision "
+                f"for a batch_size of {self.batch_size}, and advantages of one cannot be normalised"
+            )
         if self.opponents != SELF:
             make(self.opponents)
 
@@ -156,6 +168,27 @@ class DecisionPolicy(MaskableActorCriticPolicy):
         return DecisionModel(size, arrays, about or {})
 
 
+class Ppo(MaskablePPO):
+    """MaskablePPO that learns for the length of a run, and only what is a number."""
+
+    run: Sb3Run
+
+    def collect_rollouts(self, *args: Any, **kwargs: Any) -> bool:
+        """Play a rollout; returns False where the run ends."""
+        return self.run.progress < 1 and super().collect_rollouts(*args, **kwargs)
+
+    def train(self) -> None:
+        """Learn from the rollout, by a learning rate that falls with the run's progress."""
+        self._current_progress_remaining = max(1 - self.run.progress, 0.0)
+        super().train()
+        weights: Any = self.policy.state_dict()
+        arrays = {name: weight.detach().cpu().numpy() for name, weight in weights.items()}
+        self.run.check_weights(arrays, self.num_timesteps)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "run"]
+
+
 def network_arguments(size: Size, seed: int) -> dict[str, Any]:
     """Return the ``policy_kwargs`` of a `DecisionPolicy`."""
     return {
@@ -204,7 +237,13 @@ class Sb3Run(Run):
     """A run in its folder; the arguments are those of `run.Run`."""
 
     config: Sb3Config
+    model: Ppo
     _checkpoint: Path | None = None
+
+    @property
+    def progress(self) -> float:
+        """The fraction of the run that is done, from 0 to 1 or more."""
+        return self.config.progress(self.model.num_timesteps, self.clock.seconds()[LEARNING])
 
     def resume(self) -> None:
         """Go on from the last checkpoint, a zip of Stable-Baselines3; without one begin anew.
@@ -229,7 +268,8 @@ class Sb3Run(Run):
             itself = Itself()
             opponents = itself if config.opponents == SELF else config.opponents
             env = make_env(config, opponents, config.envs)
-            model = self._model(env)
+            self.model = model = self._model(env)
+            model.run = self
             assert isinstance(model.policy, DecisionPolicy)
             itself.policy = model.policy
             env.seed(derived_seed(config.seed, model.num_timesteps))
@@ -249,18 +289,16 @@ class Sb3Run(Run):
             payoff = DecisionModel.load(folder / "best").about["payoff"]
             evaluation.best_mean_reward = -1.0 if payoff is None else payoff
         every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
-        checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
         with contextlib.suppress(ModuleNotFoundError):
             Scalars(folder / "tensorboard" / "run_0", model.num_timesteps).close()
         with contextlib.suppress(Stopped), self.clock.during(LEARNING), self.stop.watched():
             model.learn(
-                config.steps - model.num_timesteps,
-                [Report(self), evaluation, checkpoints],
+                sys.maxsize - model.num_timesteps,  # `Ppo` ends it
+                [Report(self), evaluation, Checkpoint(self, every)],
                 tb_log_name="run",
                 reset_num_timesteps=False,
             )
-        model.save(folder / "resume" / f"model_{model.num_timesteps}_steps")
-        write_json(folder / "resume" / "seconds.json", self.seconds)
+        self.checkpoint()
         if self.stop.is_set:
             return False
         export.save(model, "final")
@@ -268,7 +306,13 @@ class Sb3Run(Run):
             export.save(model, "best")
         return True
 
-    def _model(self, env: CarolusVecEnv) -> MaskablePPO:
+    def checkpoint(self) -> None:
+        """Write what `resume` needs."""
+        folder = self.folder / "resume"
+        self.model.save(folder / f"model_{self.model.num_timesteps}_steps")
+        write_json(folder / "seconds.json", self.clock.seconds())
+
+    def _model(self, env: CarolusVecEnv) -> Ppo:
         """Return a new model, or that of the checkpoint."""
         config = self.config
         common: dict[str, Any] = {
@@ -276,8 +320,8 @@ class Sb3Run(Run):
             "device": config.device,
         }
         if self._checkpoint is not None:
-            return MaskablePPO.load(self._checkpoint, env, **common)
-        return MaskablePPO(
+            return Ppo.load(self._checkpoint, env, **common)
+        return Ppo(
             DecisionPolicy,
             env,
             learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
@@ -299,7 +343,7 @@ class Sb3Run(Run):
 
         def advance(spec: str, played: int) -> None:
             detail = f"{played:,} games against {spec}"
-            self.show(Progress(EVALUATING, steps, 0.0, steps / self.config.steps, detail=detail))
+            self.show(Progress(EVALUATING, steps, 0.0, self.progress, detail=detail))
 
         return self.config.evaluate(agent, games, near, advance=advance)
 
@@ -308,7 +352,8 @@ class Sb3Run(Run):
         config, best = self.config, DecisionModel.load(self.folder / "best")
         near = Curve.load(self.folder).elo()
         with self.evaluating():
-            result = self.evaluate(DecisionsBot(best), config.final_games, config.steps, near)
+            done = self.model.num_timesteps
+            result = self.evaluate(DecisionsBot(best), config.final_games, done, near)
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         return result
 
@@ -363,13 +408,14 @@ class Report(BaseCallback):
         self._run = run
 
     def _on_training_start(self) -> None:
-        self._begun = self.num_timesteps
+        self._begun = self.num_timesteps, self._run.progress
 
     def _on_rollout_start(self) -> None:
-        done, steps = self.num_timesteps, self._run.config.steps
-        pace = (done - self._begun) / max(self._run.clock.here()[LEARNING], 1e-9)
-        left = (steps - done) / pace if pace else None
-        self._run.show(Progress(LEARNING, done, pace, done / steps, left))
+        run, done, progress = self._run, self.num_timesteps, self._run.progress
+        seconds, gained = run.clock.here()[LEARNING], progress - self._begun[1]
+        pace = (done - self._begun[0]) / max(seconds, 1e-9)
+        left = seconds * (1 - progress) / gained if gained > 0 else None
+        run.show(Progress(LEARNING, done, pace, progress, left))
 
     def _on_step(self) -> bool:
         return not self._run.stop.is_set
@@ -386,7 +432,7 @@ class Evaluate(MaskableEvalCallback):
         if self.n_calls % self.eval_freq:
             return True
         done = self.num_timesteps
-        self._run.show(Progress(EVALUATING, done, 0.0, done / self._run.config.steps))
+        self._run.show(Progress(EVALUATING, done, 0.0, self._run.progress))
         with self._run.evaluating():
             return super()._on_step()
 
@@ -419,5 +465,18 @@ class Rate(BaseCallback):
         self.curve.evaluation.append({**point, **result.to_dict()})
         self.curve.save(run.folder, config.players, STYLE)
         self.logger.record("evaluation/elo", result.elo)
-        run.show(Progress(EVALUATING, done, 0.0, done / config.steps, evaluation=result))
+        run.show(Progress(EVALUATING, done, 0.0, run.progress, evaluation=result))
+        return True
+
+
+class Checkpoint(BaseCallback):
+    """Writes a checkpoint every so many steps."""
+
+    def __init__(self, run: Sb3Run, every: int) -> None:
+        super().__init__()
+        self._run, self._every = run, every
+
+    def _on_step(self) -> bool:
+        if self.n_calls % self._every == 0:
+            self._run.checkpoint()
         return True

@@ -15,8 +15,8 @@ From top to bottom: the hyperparameters, a game, what is learnt from it, and the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,16 +69,9 @@ class TdConfig(SelfPlayConfig):
 
     learner_name: ClassVar[str] = "value"
     unit: ClassVar[str] = "games"
-    resumable: ClassVar[tuple[str, ...]] = ("games", "minutes")
+    length: ClassVar[str] = "games"
 
     games: int = option(50_000, "games to learn from, in all", among=(1, None))
-    minutes: float | None = option(
-        None,
-        "CPU minutes of learning, of all workers together, instead of games; the same options "
-        "then learn from another number of games each time, so such a run is not reproducible",
-        kind=float,
-        above=0,
-    )
     games_per_round: int = algorithm(
         20, "games of each worker between two exchanges of weights", among=(1, None)
     )
@@ -92,8 +85,7 @@ class TdConfig(SelfPlayConfig):
     first_square: float = algorithm(
         0.1,
         "initial sum of each weight's squared gradients (Adagrad)",
-        among=(None, 1e6),
-        above=0,
+        among=(1e-9, 1e6),
     )
     trace: float = algorithm(
         0.5,
@@ -104,28 +96,9 @@ class TdConfig(SelfPlayConfig):
     eval_every: int = eval_every_option(20_000, "games")
     curve_every: int = curve_every_option(500, "games")
 
-    @property
-    def budget(self) -> str:
-        amount = f"{self.games:,} games"
-        if self.minutes is not None:
-            amount = f"{self.minutes:g} CPU minutes of learning, evaluations not counted"
-        return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
-
-    def progress(self, done: int, cpu_seconds: float) -> float:
-        if self.minutes is not None:
-            return cpu_seconds / 60 / self.minutes
-        return done / self.games
-
     def round_size(self, done: int) -> int:
         games = self.workers * self.games_per_round
         return games if self.minutes is not None else min(games, self.games - done)
-
-    def extended(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with another number of games or minutes; games replace minutes."""
-        if "games" in changes and changes.get("minutes") is not None:
-            raise ValueError("a run ends after games or after minutes: name one of them")
-        instead = {"minutes": None} if "games" in changes else {}
-        return replace(self, **{**instead, **changes})
 
 
 # ------------------------------------------------------------------------------------ a game
