@@ -126,9 +126,7 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
     games = met(players, "greedy:errors=0.6", ["greedy:errors=0.5"])
     [(spec, results)] = games.items()
     [rung] = [rung for rung in ladder.rungs(players) if rung.spec == spec]
-    rules = Rules(players)
-    team = [rules.team(seat) for seat in range(players)]
-    wanted = rate(results.tables, results.shares, team, results.deals, 2, anchor=1)
+    wanted = rate(results.tables, results.shares, results.deals, 2, anchor=1)
     elo, low, high = ladder.place(Rules(players), games)
     # with three players, two line-ups of half as many games share the tournament's virtual deal
     assert elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)

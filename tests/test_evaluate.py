@@ -168,7 +168,6 @@ def test_without_rich_there_is_no_bar_and_the_tables_are_the_same(run, monkeypat
         ("greedy FILE:Broken", "RuntimeError: two lines"),
         ("greedy random --json FOLDER", "FOLDER"),
         ("greedy random --json FOLDER/none/r.json", "FOLDER/none"),
-        ("greedy random --json /dev/full", "/dev/full"),
         (f"greedy random --json FOLDER/{'x' * 300}", "File name too long"),
         ("random greedy --bench", "got 2"),
         ("random --bench --players 7", "--players must be a whole number from 2 to 4, got 7"),

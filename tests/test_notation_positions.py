@@ -44,7 +44,7 @@ def test_a_line_that_is_no_position_is_refused_with_the_reason():
     for old, new, said in (
         ("3 crown_choice", "5 crown_choice", "players must be a whole number from 2 to 4, got 5"),
         ("deferred", "never", "crown_choice must be on_roll or deferred, got 'never'"),
-        ("crown_choice", "crowns", "unknown option 'crowns'"),
+        ("crown_choice", "crowns", "unknown key 'crowns'"),
         ("3 crown_choice=deferred", "", "rules must be such as '2 crown_choice=deferred', got ''"),
         ("| 7 |", "| seven |", "round must be such as '7', got 'seven'"),
         ("1 place 2", "1 place", "turn must be such as '0 place 2', got '1 place'"),

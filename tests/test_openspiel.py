@@ -176,7 +176,7 @@ def test_every_option_of_the_rules_is_a_parameter_and_impossible_ones_are_named(
     assert adapter.game_of(Rules(3, max_rounds=None)).rules == Rules(3, max_rounds=None)
     for options, text in (
         ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
-        ({"dice": 2}, "unknown option 'dice'"),
+        ({"dice": 2}, "unknown key 'dice'"),
         ({"position": LATE, "max_rounds": 50}, "max_rounds is 50, but the position has 5"),
         ({"position": "2 | 7"}, "turn is missing"),
     ):

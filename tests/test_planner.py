@@ -176,7 +176,7 @@ def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
     parts, options = (), {"discs": [2, 1]}
     if circle == "narrow":  # five steps come round a circle of four
         parts = (region(WHITE, 6, red=6), region(), region(BLACK, 7, blue=7), region())
-        options = {"discs": [5, 4], "round": 3, "spent": [1, 2]}
+        options = {"discs": [5, 4], "round": 33, "spent": [1, 2]}
     game = position(
         *parts,
         courts=[paladins(red=2), paladins(red=1, blue=2)],

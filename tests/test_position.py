@@ -196,7 +196,7 @@ REFUSALS = [
     ("place", {}, [
         # What cannot be read.
         (put("rules", to={"players": 5}), "rules: players must be a whole number from 2 to 4"),
-        (put("rules", "paladins", to=3), "rules: unknown option 'paladins'"),
+        (put("rules", "paladins", to=3), "rules: unknown key 'paladins'"),
         (put("round", to=2**32), "round must be from 0 to 4294967295, got 4294967296"),
         (put("player", to=2), "player must be from 0 to 1, got 2"),
         (put("placements_left", to=5), "placements_left must be from 0 to 4, got 5"),

@@ -113,7 +113,7 @@ def test_games_start_where_options_say_and_what_is_impossible_is_refused():
     with pytest.raises(ValueError, match="unknown option 'first'"):
         env.reset(options={"first": 1})
     for config, text in (
-        ({"player": 2}, "unknown option 'player'"),
+        ({"player": 2}, "unknown key 'player'; did you mean players"),
         ({"turns": {"candidates": 3}}, "candidates must be"),
         ({"players": 5}, "players"),
     ):

@@ -215,10 +215,10 @@ def test_impossible_options_and_candidates_are_refused():
     [state] = games(2, 1, 30)
     first, over = candidates(state)[0], np.array([state])
     engine.forfeit(over)
-    other = "must be planner, ppo, value, ppo:MODEL or value:MODEL"
+    known = "known are planner, ppo, value, ppo:MODEL or value:MODEL"
     for call, text in (
-        (lambda: value_function("greedy", 2), f"{other}, got 'greedy'"),
-        (lambda: value_function("ppo:2p,temperature=1", 2), other),
+        (lambda: value_function("greedy", 2), f"unknown value function 'greedy'; {known}"),
+        (lambda: value_function("ppo:2p,temperature=1", 2), "unknown value function 'ppo:2p"),
         (lambda: value_function("ppo:2p", 3), "'ppo:2p' is for 2 players, not for 3"),
         (lambda: Options(games=1), "games must be a whole number from 2 to 10,000,000, got 1"),
         (lambda: Options(rounds=0), "rounds must be a whole number of at least 1"),

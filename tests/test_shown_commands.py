@@ -317,6 +317,7 @@ python -m benchmarks.suite --players 2 --workers 2 --out 2p.jsonl.gz
         "name",
         """
 make coverage
+make bounds
 make docs
 make gpu
 make integrations

@@ -323,11 +323,11 @@ class Finished(NamedTuple):
 
 
 def _returns(games: Finished) -> npt.NDArray[np.float64]:
-    return engine.returns(games.states)[:, : games.tables.shape[1]]
+    return engine.returns(games.states).reshape(games.tables.shape)
 
 
 def _shares(games: Finished) -> npt.NDArray[np.float64]:
-    return engine.win_shares(games.states)[:, : games.tables.shape[1]]
+    return engine.win_shares(games.states).reshape(games.tables.shape)
 
 
 def _castles(games: Finished) -> npt.NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -185,10 +185,11 @@ class Suite:
 
     def has(self, decision: object) -> bool:
         """Return whether it is a decision of this suite, though maybe with other candidates."""
-        if not isinstance(decision, SuitePosition):
-            return False
-        own = self.decisions[decision.number : decision.number + 1]
-        return bool(own) and own[0].position == decision.position
+        return isinstance(decision, SuitePosition) and decision.position in self._positions
+
+    @cached_property
+    def _positions(self) -> frozenset[str]:
+        return frozenset(one.position for one in self.decisions)
 
     def half(self, name: str) -> list[SuitePosition]:
         """Return the decisions of one half, or of ``all``.

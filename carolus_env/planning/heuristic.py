@@ -36,7 +36,6 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import States, as_states
 from carolus_env.system.arrays import F64, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
-from carolus_env.system.options import is_buffer
 from carolus_env.system.untrusted import shown
 
 
@@ -353,9 +352,10 @@ def weights_table(weights: npt.NDArray[np.float64] | None) -> npt.NDArray[np.flo
     """
     if weights is None:
         return all_weights().copy()
-    if not is_buffer(weights, all_weights().shape, np.float64):
-        raise ValueError(f"weights must be float64 {all_weights().shape}, got {shown(weights)}")
-    return weights
+    shape = all_weights().shape
+    if getattr(weights, "shape", None) != shape or weights.dtype != np.float64:
+        raise ValueError(f"weights must be float64 {shape}, got {shown(weights)}")
+    return np.array(weights, order="C")
 
 
 def features(states: States) -> npt.NDArray[np.float64]:
