@@ -103,7 +103,8 @@ def choose(asked: dict[str, Any], ask: Callable[[list[dict[str, str]]], str], tr
             if not left:
                 raise
             again = f"That was refused: {error}. Answer again, in the same form."
-            chat[1:] = [dict(role="assistant", content=answer), dict(role="user", content=again)]
+            said = zip(("assistant", "user"), (answer, again), strict=True)
+            chat[1:] = [{"role": role, "content": text} for role, text in said]
     raise ValueError("tries must be at least 1")
 
 

@@ -262,7 +262,7 @@ carolus evaluate tianshou_dqn.py:Trained planner
 carolus evaluate torchrl_ppo.py:Trained planner
 carolus play --bot "exe:python3 language_model.py https://HOST/v1 NAME --key MY_KEY,seconds=300"
 python evaluate.py decisions:mine.safetensors planner --players 4
-        """,  # noqa: E501
+        """,
         why="needs a library, a cluster or a server; tests/integrations.py has the libraries",
     ),
     Rows(

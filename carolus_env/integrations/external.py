@@ -129,10 +129,7 @@ def _quoted(data: bytes) -> str:
 def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
     """Return the request for a decision in game ``states[i]``, whose generator is not shown.
 
-    Args:
-        number: the request's number.
-        state: the game.
-        more: the values of ``seconds``, ``seed`` and ``analyse``.
+    ``more`` has the values of ``seconds``, ``seed`` and ``analyse``.
     """
     legal = engine.legal_actions(state)
     after = np.repeat(single(state), len(legal))
@@ -294,12 +291,7 @@ class ExternalAgent(Agent):
         return type(self), (self.command, self.options, self.folder, self.name)
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """See `Agent.act`.
-
-        Raises:
-            AgentError: when the program fails, is late, breaks the protocol or answers an illegal
-                action; with the position and what it sent.
-        """
+        """See `Agent.act`; a program that fails, is late or wrong is an `AgentError`."""
         return np.array(
             [action for action, _ in self._answers(states, generators, False)], np.int64
         )
@@ -346,11 +338,7 @@ class ExternalAgent(Agent):
 
 
 def make_external(argument: str) -> Agent:
-    """Make the agent of ``exe:ARGUMENT``: a command as in a shell, then options after commas.
-
-    Raises:
-        AgentError: for a program that does not exist, or wrong options.
-    """
+    """Make the agent of ``exe:ARGUMENT``: a command as in a shell, then options after commas."""
     if sys.platform == "win32":
         raise AgentError(NAME, "needs a POSIX system")
     words = shlex.shlex(argument, posix=True, punctuation_chars=",")
