@@ -28,6 +28,7 @@ from carolus_env.records.arrays import Arrays, load_arrays
 
 def episodes(data: Arrays) -> Iterator[Any]:
     """Yield the decisions of each seat in each game."""
+    assert data.observations is not None and data.masks is not None
     games = np.searchsorted(data.games, np.arange(int(data.games[-1]) + 2))
     for game in range(len(games) - 1):
         rows = np.arange(games[game], games[game + 1])
@@ -54,7 +55,7 @@ def main() -> None:
     data = load_arrays(options.folder)
     job = json.loads((options.folder / "job.json").read_text())
     agents, spec = job["agents"], deepcopy(gymnasium.spec("carolus_env:CarolusMagnus-v0"))
-    dtype = str(data.observations.dtype)
+    dtype = str(getattr(data.observations, "dtype", ""))
     spec.kwargs |= {**job["rules"], "observation": dtype, "opponents": agents[0]}
     made = minari.create_dataset_from_buffers(
         options.id,

@@ -113,8 +113,8 @@ def read_message(data: bytes, *expected: str) -> dict[str, Any]:
             elif name in message or not optional:
                 values[name] = untrusted.get(message, name, kind_of_value)
         if "protocol" in values and not values.items() >= GREETING.items():
-            name, version = GREETING.values()
-            raise untrusted.DataError(f"the protocol must be {name}, version {version}")
+            greeting = ", version ".join(map(str, GREETING.values()))
+            raise untrusted.DataError(f"the protocol must be {greeting}")
         if "seed" in values:
             untrusted.integer(values, "seed", 0, 2**64 - 1)
     except untrusted.DataError as error:

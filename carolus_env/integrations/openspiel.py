@@ -249,7 +249,7 @@ class CarolusMagnusState(pyspiel.State):
         """Return each seat's payoff; zeros until the game is over, and where it was cut off."""
         if not self.is_terminal():
             return [0.0] * self.num_players()
-        payoffs: list[float] = engine.returns(self._states)[0].tolist()
+        payoffs: list[float] = engine.returns(self.states)[0].tolist()
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
