@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     data = load_arrays(options.folder)
     job = json.loads((options.folder / "job.json").read_text())
-    agents, spec = job["agents"], deepcopy(gymnasium.spec("carolus_env:CarolusMagnus-v0"))
+    agents, spec = job["agents"], deepcopy(gymnasium.spec("CarolusMagnus-v0"))
     dtype = str(getattr(data.observations, "dtype", ""))
     spec.kwargs |= {**job["rules"], "observation": dtype, "opponents": agents[0]}
     made = minari.create_dataset_from_buffers(
