@@ -233,9 +233,10 @@ class CarolusMagnusState(pyspiel.State):
         """Return the seat that decides, or OpenSpiel's number of chance or the end."""
         if self._states is None:
             return CHANCE
-        [state] = self._states
-        due = {rules.ROLL: CHANCE, rules.OVER: TERMINAL}
-        return due.get(int(state["phase"]), int(state["player"]))
+        phase = self._states["phase"][0]
+        if phase == rules.ROLL:
+            return CHANCE
+        return TERMINAL if phase == rules.OVER else int(self._states["player"][0])
 
     def is_terminal(self) -> bool:
         """Return whether the game is over."""

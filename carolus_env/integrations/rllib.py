@@ -159,9 +159,9 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     def _observe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return observation and info of the player to move; its legal actions can be sampled."""
         mover, info = self.aec.agent_selection, {}
-        shown = self.aec.observe(mover)
-        row, mask = shown["observation"], shown["action_mask"]
-        if self._turns is not None:
+        if self._turns is None:
+            row, mask = self.aec.observe(mover).values()
+        else:
             listed = self._listed = candidates_of(self.aec.games, self._turns)
             [row], [mask] = listed.rows, listed.masks.astype(np.int8)
             info = {"choices": listed.actions[0], "left_out": listed.left_out[0]}
