@@ -94,7 +94,7 @@ def _serve(options: PlayOptions, program: str) -> int:
     files = []
     for path in options.files:
         try:
-            files.append(GameFile.from_path(path, options.lost))
+            files.append(GameFile(path, options.lost))
         except RecordError as error:
             raise UserError(f"{path}: {error}") from error
         except OSError as error:
@@ -105,8 +105,8 @@ def _serve(options: PlayOptions, program: str) -> int:
     except OSError as error:
         raise UserError(f"port {options.port}: {error.strerror or error}") from error
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
-    if api.named_files:
-        address += f"replay/{next(iter(api.named_files))}"
+    if files:
+        address += "replay/0"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()

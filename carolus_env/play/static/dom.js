@@ -1,6 +1,19 @@
-// Elements built from code, so that text is never read as HTML; notices, and dropped files.
+// Elements from templates and from code, so that text is never read as HTML; and notices.
 
 const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * A copy of a template of index.html: its parts by their names, and `all` of it.
+ * @returns {Record<string, any>}
+ */
+export function copy(template) {
+  const all = /** @type {HTMLTemplateElement} */ (document.getElementById(template)).content.cloneNode(true);
+  const parts = /** @type {DocumentFragment} */ (all).querySelectorAll("[data-part]");
+  return {
+    all,
+    ...Object.fromEntries(Array.from(parts, (/** @type {HTMLElement} */ part) => [part.dataset.part, part])),
+  };
+}
 
 /** A new element: `el("button", {class: "x", onclick: f}, "text", child)`. */
 export function el(tag, attributes = {}, ...children) {
@@ -60,26 +73,11 @@ function icon({ path, fill, line }) {
   );
 }
 
-/** A quiet button, with its key. */
-export function button(text, key, onclick) {
-  const label = key ? { "aria-keyshortcuts": key } : {};
-  return el(
-    "button",
-    { type: "button", class: "quiet", onclick, ...label },
-    el("span", {}, text),
-    key ? el("kbd", { "aria-hidden": "true" }, key) : null,
-  );
-}
-
-/** A select of strings; `chosen` where it is among them. */
-export function select(attributes, values, chosen) {
-  const field = el(
-    "select",
-    attributes,
-    values.map((value) => el("option", { value }, value)),
-  );
-  if (values.includes(chosen)) field.value = chosen;
-  return field;
+/** Fill a select with strings; `chosen` is selected where it is among them, and `change(value)` called later. */
+export function fill(select, values, chosen, change = (_) => {}) {
+  select.append(...values.map((value) => el("option", { value }, value)));
+  if (values.includes(chosen)) select.value = chosen;
+  select.onchange = () => change(select.value);
 }
 
 /** A share of the win as a percentage. */
@@ -109,20 +107,4 @@ export function isTyping(event) {
   const kind = event.target.tagName;
   const typed = kind === "INPUT" && !["radio", "checkbox", "range", "button"].includes(event.target.type);
   return typed || kind === "SELECT" || kind === "TEXTAREA" || document.querySelector("dialog[open]") !== null;
-}
-
-/** Let a file be dropped anywhere on the page. */
-export function onDrop(take) {
-  const over = (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    document.body.classList.toggle("dropping", event.type !== "dragleave");
-  };
-  for (const kind of ["dragenter", "dragover", "dragleave"]) document.addEventListener(kind, over);
-  document.addEventListener("drop", (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    document.body.classList.remove("dropping");
-    if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
-  });
 }

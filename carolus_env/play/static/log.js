@@ -3,24 +3,24 @@
 import { el, teamIcon } from "./dom.js";
 
 export class Log {
-  constructor(attributes) {
-    this.list = el("ol", {});
-    this.element = el("div", { class: "log", role: "group", tabindex: "0", ...attributes }, this.list);
+  constructor(element) {
+    this.element = element;
+    this.list = element.appendChild(el("ol"));
     this.lines = [];
   }
 
-  /** Show `lines` in place of those from event number `since` on; `game` holds names and teams. */
-  fill(lines, game, since = 0) {
+  /** Show the lines of a view in place of those from event number `since` on. */
+  fill({ log, names, teams }, since) {
     this.lines = this.lines.filter((line) => line.event < since);
     while (this.list.children.length > this.lines.length) this.list.lastChild.remove();
-    for (const line of lines) {
+    for (const line of log) {
       const round = roundName(line, this.lines.at(-1));
       this.list.append(
         el(
           "li",
           { "data-event": line.event, "data-round": round, title: line.text },
-          teamIcon(game.teams[line.seat]),
-          el("b", {}, game.names[line.seat]),
+          teamIcon(teams[line.seat]),
+          el("b", {}, names[line.seat]),
           " ",
           line.words,
         ),

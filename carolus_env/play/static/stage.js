@@ -6,9 +6,9 @@ const wide = matchMedia("(min-width: 1000px)");
 const narrow = matchMedia("(max-width: 640px)");
 const adopted = new Set();
 
-/** The query that asks the server for the layout that fits the window. */
+/** The layout of the board that fits the window. */
 export function layout() {
-  return `layout=${wide.matches ? "wide" : narrow.matches ? "narrow" : "tall"}`;
+  return wide.matches ? "wide" : narrow.matches ? "narrow" : "tall";
 }
 
 /** Call `redraw` when the layout changes. */
@@ -19,12 +19,10 @@ export function onLayout(redraw) {
 
 export class Stage {
   /** `point(piece)` is called for the piece under the pointer; it returns what to tell of it, or null. */
-  constructor(point) {
-    this.board = el("div", { class: "board" });
-    this.tip = el("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-    this.element = el("section", { class: "stage", "aria-label": "Board" }, this.board, this.tip);
-    this.list = el("ul", {});
-    this.words = el("details", { class: "card words" }, el("summary", {}, "The board in words"), this.list);
+  constructor(parts, point) {
+    this.board = parts.board;
+    this.tip = parts.tip;
+    this.words = parts.words;
     this.board.addEventListener("pointerover", (event) => {
       const piece = pieceAt(event.target);
       const other = event.target.closest("[data-tip]");
@@ -39,7 +37,7 @@ export class Stage {
   show(view) {
     this.tell(null, null);
     const lines = view.words.map((text, k) => (k < view.regions.length ? `${text}. ${spoken(view.regions[k])}` : text));
-    this.list.replaceChildren(...lines.map((line) => el("li", {}, line)));
+    this.words.replaceChildren(...lines.map((line) => el("li", {}, line)));
     this.board.replaceChildren(drawing(view.svg));
   }
 
@@ -61,7 +59,7 @@ export class Stage {
       el("p", {}, about.result),
     );
     const outline = element.matches(".region, .court") ? element.querySelector("path, rect") : element;
-    const [whole, part] = [this.element, outline].map((one) => one.getBoundingClientRect());
+    const [whole, part] = [this.board.parentElement, outline].map((one) => one.getBoundingClientRect());
     const half = this.tip.offsetWidth / 2;
     const middle = (part.left + part.right) / 2 - whole.left;
     const isAbove = (part.top + part.bottom) / 2 > (whole.top + whole.bottom) / 2;
