@@ -95,10 +95,9 @@ def _serve(options: PlayOptions, program: str) -> int:
     for path in options.files:
         try:
             files.append(GameFile(path, options.lost))
-        except RecordError as error:
-            raise UserError(f"{path}: {error}") from error
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror or error}") from error
+        except (OSError, RecordError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"{path}: {reason}") from error
     api = Api(Roster(options.bot), files)
     try:
         listening = server.open_socket(options.port)

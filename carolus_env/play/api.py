@@ -21,12 +21,14 @@ from carolus_env.engine.state import STATE
 from carolus_env.play import views
 from carolus_env.play.library import GameFile
 from carolus_env.play.roster import LEVELS, Roster, RosterError
-from carolus_env.play.session import MAX_SEED, Replay, Session, agents_of, hint
+from carolus_env.play.session import Replay, Session, agents_of, hint
 from carolus_env.play.views import View
 from carolus_env.system import failures, options
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.untrusted import check, get
 
+MAX_SEED: Final = 2**53 - 1
+"""JavaScript keeps whole numbers exact up to here."""
 _GAME: Final[dict[str, type]] = {"record": dict, "layout": str, "since": int}
 _NEW: Final[dict[str, type]] = {"rules": dict, "agents": list, "names": list, "seed": int}
 REQUESTS: Final[dict[str, dict[str, type]]] = {
@@ -100,8 +102,9 @@ class Api:
 
     def decide(self, body: Body) -> View:
         """Play a person's decision (``action``), or else those of the agent to move."""
+        get(body, "record", dict)
         with self._agents() as agent:
-            session = Session.resumed(get(body, "record", dict), agent)
+            session = _session(body, agent)
             if body.get("action") is not None:
                 session.play(body["action"])
             elif session.agent is None:
@@ -141,17 +144,24 @@ class Api:
 
 
 def _session(body: Body, agent: Callable[[str], Agent]) -> Session:
-    record, specs = body.get("record"), body.get("agents")
+    record, specs, seed = body.get("record"), body.get("agents"), body.get("seed")
     if record is not None and specs is None:
+        _check_seed(record.get("seed"))
         return Session.resumed(record, agent)
+    _check_seed(seed)
     seats = [
         None if spec is None else agent(check(spec, str, f"agents[{seat}]"))
         for seat, spec in enumerate((specs or [])[: MAX_PLAYERS + 1])
     ]
-    names, seed = body.get("names"), body.get("seed")
     if record is not None:
-        return Session(record, seats, names=names, seed=seed)
-    return Session.new(Rules.from_dict(body.get("rules") or {}), seats, names=names, seed=seed)
+        return Session(record, seats, names=body.get("names"), seed=seed)
+    rules = Rules.from_dict(body.get("rules") or {})
+    return Session.new(rules, seats, names=body.get("names"), seed=seed)
+
+
+def _check_seed(seed: Any) -> None:
+    if seed is not None:
+        options.whole_number("seed", seed, 0, MAX_SEED)
 
 
 def _replayed(body: Body) -> tuple[Replay, int]:

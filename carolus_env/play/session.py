@@ -30,10 +30,9 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import descriptions
 from carolus_env.notation.vocabulary import team_names
 from carolus_env.records import Record
+from carolus_env.system.options import seed_number
 from carolus_env.system.untrusted import shown
 
-MAX_SEED: Final = 2**53 - 1
-"""JSON readers keep whole numbers exact up to here."""
 _SMALL: Final = 0.005  # less probable actions are not listed in a hint
 
 Agents = Sequence[Agent | None]
@@ -105,7 +104,7 @@ class Session(Replay):
         record: the game.
         agents: the agent in each seat; None: a person.
         names: the seats' names; None, or None for a seat: the agent's name, or ``Player 1``.
-        seed: seed of the dice to come and of the agents, 0 to `MAX_SEED`; None: drawn from the
+        seed: seed of the dice to come and of the agents, 0 to 2^64 - 1; None: drawn from the
             operating system. With its first seed a game continues as if never interrupted.
     """
 
@@ -252,17 +251,16 @@ class Session(Replay):
         return Session(record, self.agents, names=self.names, seed=self.seed)
 
     def _decide(self, action: int) -> None:
-        self._take({"action": action, "player": int(self.state["player"])})
+        self._take(single(self.state), {"action": action})
         self._roll_on()
 
     def _roll_on(self) -> None:
         while chance.roll_due(game := single(self.state))[0]:
-            faces = chance.draw_faces(game)
-            self._take({"roll": faces[0].tolist(), "player": int(self.state["player"])}, game)
+            self._take(game, {"roll": chance.draw_faces(game)[0].tolist()})
 
-    def _take(self, event: dict[str, Any], game: States | None = None) -> None:
-        """Play an event, by default in the game now, and note it."""
-        game = single(self.state) if game is None else game
+    def _take(self, game: States, event: dict[str, Any]) -> None:
+        """Play an event in a game like the last, and note both."""
+        event["player"] = int(game["player"][0])
         records.play_event(game, event)
         self.states.append(game[0])
         self.events.append(event)
@@ -276,11 +274,8 @@ def _hidden(state: np.void, stream: npt.NDArray[np.uint64], event: int) -> State
 
 
 def _checked_seed(seed: int | None) -> int:
-    if seed is None:
-        return secrets.randbits(32)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-        raise ValueError(f"seed must be a whole number from 0 to {MAX_SEED}, got {shown(seed)}")
-    return seed
+    checked = seed_number(seed)
+    return secrets.randbits(32) if checked is None else checked
 
 
 # ------------------------------------------------------------------------------------ seats

@@ -1,7 +1,7 @@
 // The entry: opens the page that the address names.
 
 import { get } from "./api.js";
-import { el, isTyping, setIcons } from "./dom.js";
+import { copy, isTyping, looks } from "./dom.js";
 import { gamePage } from "./game.js";
 import { replayPage } from "./replay.js";
 import { startPage } from "./start.js";
@@ -20,22 +20,16 @@ async function start() {
   if (link) document.getElementById(link).setAttribute("aria-current", "page");
   try {
     const menu = await get("menu");
-    setIcons(menu.icons);
+    Object.assign(looks, menu.icons);
     if (page === "game") await gamePage(main, menu);
     else if (page === "replay") await replayPage(main, menu, key);
     else startPage(main, menu);
   } catch (error) {
     document.title = "Carolus";
     main.className = "start";
-    main.replaceChildren(
-      el(
-        "section",
-        { class: "card" },
-        el("h1", {}, "This page cannot be shown"),
-        el("p", { role: "alert" }, error.message),
-        el("a", { class: "button primary", href: "/" }, "New game"),
-      ),
-    );
+    const { all, reason } = copy("failed");
+    reason.textContent = error.message;
+    main.replaceChildren(all);
     if (error.constructor !== Error) console.error(error);
   }
 }

@@ -57,18 +57,9 @@ export class Choices {
     const clans = new Map(view.legal.map((decision) => [decision.clan, decision.held]));
     const places = view.legal.filter((decision) => decision.clan === (clan ?? view.legal[0].clan));
     const group = (name, label, buttons) => el("div", { class: name, role: "group", "aria-label": label }, buttons);
-    return [
-      group(
-        "hand",
-        "Choose a paladin",
-        Array.from(clans, ([held, number]) => this.clan(held, number, clan)),
-      ),
-      group(
-        "where",
-        "Choose a place",
-        places.map((decision) => this.place(decision, clan)),
-      ),
-    ];
+    const hand = Array.from(clans, ([held, number]) => this.clan(held, number, clan));
+    const where = places.map((decision) => this.place(decision, clan));
+    return [group("hand", "Choose a paladin", hand), group("where", "Choose a place", where)];
   }
 
   clan(clan, number, chosen) {

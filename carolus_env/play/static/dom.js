@@ -17,60 +17,41 @@ export function copy(template) {
 
 /** A new element: `el("button", {class: "x", onclick: f}, "text", child)`. */
 export function el(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) set(element, name, value);
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
+  return filled(document.createElement(tag), attributes, children);
 }
 
 /** A new SVG element. */
 export function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  const isGiven = (value) => value !== null && value !== undefined && value !== false;
+  for (const [name, value] of Object.entries(attributes).filter(([, value]) => isGiven(value))) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter(isGiven));
   return element;
 }
 
-function set(element, name, value) {
-  if (value === null || value === undefined || value === false) return;
-  if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-  else if (name === "value") element.value = value;
-  else if (value === true) element.setAttribute(name, "");
-  else element.setAttribute(name, String(value));
-}
-
-let icons = null;
-
-/** Colours and shapes of clans and teams, from the server. */
-export function setIcons(given) {
-  icons = given;
-}
-
-export function teamLook(team) {
-  return icons.teams[team];
-}
-
-/** The names of the clans, in their order. */
-export function clanNames() {
-  return icons.clans.map((clan) => clan.name);
-}
+/** Names, colours and shapes of clans and teams, from the server. */
+export const looks = { clans: [], teams: [] };
 
 /** A clan's shape, by its name. */
 export function clanIcon(name) {
-  return icon(icons.clans.find((clan) => clan.name === name));
+  return icon(looks.clans.find((clan) => clan.name === name));
 }
 
 /** A team's castle. */
 export function teamIcon(team) {
-  return icon(icons.teams[team]);
+  return icon(looks.teams[team]);
 }
 
 function icon({ path, fill, line }) {
-  return svg(
-    "svg",
-    { class: "icon", viewBox: "-13 -13 26 26", "aria-hidden": "true" },
-    svg("path", { d: path, fill, stroke: line, "stroke-width": "1.5", "stroke-linejoin": "round" }),
-  );
+  const drawn = svg("path", { d: path, fill, stroke: line, "stroke-width": "1.5", "stroke-linejoin": "round" });
+  return svg("svg", { class: "icon", viewBox: "-13 -13 26 26", "aria-hidden": "true" }, drawn);
 }
 
 /** Fill a select with strings; `chosen` is selected where it is among them, and `change(value)` called later. */

@@ -2,7 +2,7 @@
 
 import { cut, keep, keepGame, kept, look, setSetting, setting } from "./api.js";
 import { Choices } from "./choices.js";
-import { clanNames, copy, el, fill, notice, say } from "./dom.js";
+import { copy, el, fill, looks, notice, say } from "./dom.js";
 import { Keys } from "./keys.js";
 import { Log } from "./log.js";
 import { Opinions } from "./opinions.js";
@@ -45,21 +45,17 @@ class GamePage {
     let kind = "mouse"; // of the last press; not every browser reports it with the click
     this.stage.board.addEventListener("pointerdown", (event) => (kind = event.pointerType));
     this.stage.board.addEventListener("click", (event) => this.choose(pieceAt(event.target), kind === "touch"));
-    onLayout(() => this.redraw());
+    onLayout(() => this.open(this.view.record));
   }
 
   // ------------------------------------------------------------------------------ the server
 
+  /** Show a game: when the page begins, or again in a window of another form. */
   async open(record) {
-    this.take(await look("view", { record }));
+    const before = this.view;
+    const view = await look("view", { record });
+    if (this.view === before) this.take(view);
     this.run();
-  }
-
-  /** Draw the game anew, for a window of another form. */
-  async redraw() {
-    const { record } = this.view;
-    const view = await this.ask("view", { record });
-    if (record === this.view.record && view) this.take(view);
   }
 
   /** Ask for a game; null: it was refused, and the page has said why, or `signal` has ended the request. */
@@ -122,11 +118,9 @@ class GamePage {
   }
 
   /** Start a new game with the same players. */
-  async again() {
+  again() {
     const { rules, agents, names } = this.view;
-    const view = await this.ask("view", { rules, agents, names });
-    if (view) this.take(view);
-    this.run();
+    this.change("view", { rules, agents, names }, 0);
   }
 
   // ------------------------------------------------------------------------------ bots
@@ -152,17 +146,18 @@ class GamePage {
   async follow(view) {
     const first = this.view.at;
     const pace = () => SPEEDS[this.parts.speed.value];
+    const wait = () => new Promise((resolve) => setTimeout(resolve, pace()));
     const stops = view.record.events.flatMap((event, index) => (index > first && "action" in event ? [index] : []));
     for (const stop of stops) {
       const since = this.view.at;
       if (!pace() || this.paused) break;
       const step = await this.ask("view", { record: cut(view.record, stop), since });
       if (step && !this.paused) this.take(step, since);
-      await new Promise((resolve) => setTimeout(resolve, pace()));
+      await wait();
     }
     if (this.paused) return;
     this.take(view, first);
-    if (view.turn === "agent") await new Promise((resolve) => setTimeout(resolve, pace()));
+    if (view.turn === "agent") await wait();
   }
 
   /** Show for how long a bot has been thinking; returns the timer. */
@@ -205,7 +200,6 @@ class GamePage {
     this.showTurn();
     this.log.fill(view, since);
     this.log.markFresh(view.news);
-    this.log.showEnd();
     if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
   }
 
@@ -258,7 +252,7 @@ class GamePage {
   /** Mark the paladin in hand in the drawing. */
   markHand() {
     for (const token of this.stage.board.querySelectorAll(".reserve .token.open")) {
-      token.classList.toggle("held", clanNames()[token.dataset.clan] === this.clan);
+      token.classList.toggle("held", looks.clans[token.dataset.clan].name === this.clan);
     }
   }
 
@@ -302,7 +296,7 @@ class GamePage {
       notice("Tap again to move the Emperor there.");
     } else if (decision) this.play(decision.action);
     else if (piece.open && piece.kind === "reserve") {
-      const clan = clanNames()[piece.clan];
+      const clan = looks.clans[piece.clan].name;
       this.takeInHand(clan === this.clan ? null : clan);
     } else if (piece.open && view.phase === "place") notice("Choose a paladin from your reserve first.");
     else notice(refusal(view, piece));

@@ -1,6 +1,6 @@
 // A graph of each team's expected share of the win over a game, stacked, with axes.
 
-import { el, svg, teamIcon, teamLook } from "./dom.js";
+import { el, looks, svg, teamIcon } from "./dom.js";
 
 const WIDTH = 600;
 const HEIGHT = 120;
@@ -34,7 +34,7 @@ export function graph(values, { decisions, rounds, events: end, teams }, jump) {
       return `${across(positions[i]).toFixed(1)} ${(HEIGHT * (1 - below)).toFixed(1)}`;
     });
   teams.forEach((_, team) => {
-    const { fill, line: stroke } = teamLook(team);
+    const { fill, line: stroke } = looks.teams[team];
     path(`M${[...edge(team + 1), ...edge(team).reverse()].join("L")}Z`, { fill, stroke, "stroke-width": "1" });
   });
   for (const round of rounds) path(`M${across(round).toFixed(1)} 0v${HEIGHT}`, { class: "round" });

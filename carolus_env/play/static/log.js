@@ -14,19 +14,13 @@ export class Log {
     this.lines = this.lines.filter((line) => line.event < since);
     while (this.list.children.length > this.lines.length) this.list.lastChild.remove();
     for (const line of log) {
-      const round = roundName(line, this.lines.at(-1));
-      this.list.append(
-        el(
-          "li",
-          { "data-event": line.event, "data-round": round, title: line.text },
-          teamIcon(teams[line.seat]),
-          el("b", {}, names[line.seat]),
-          " ",
-          line.words,
-        ),
-      );
+      const isNew = line.round !== this.lines.at(-1)?.round;
+      const round = line.round === 0 ? "set-up" : `round ${line.round}`;
+      const told = { "data-event": line.event, "data-round": isNew && round, title: line.text };
+      this.list.append(el("li", told, teamIcon(teams[line.seat]), el("b", {}, names[line.seat]), " ", line.words));
       this.lines.push(line);
     }
+    this.element.scrollTop = this.element.scrollHeight;
   }
 
   /** Mark the events that are news, by their numbers. */
@@ -44,14 +38,4 @@ export class Log {
     item?.setAttribute("aria-current", "true");
     this.element.scrollTop = item ? item.offsetTop - this.element.clientHeight / 2 : 0;
   }
-
-  showEnd() {
-    this.element.scrollTop = this.element.scrollHeight;
-  }
-}
-
-/** The name of the round that begins with a line; null: the round continues. */
-function roundName(line, before) {
-  if (line.round === before?.round) return null;
-  return line.round === 0 ? "set-up" : `round ${line.round}`;
 }

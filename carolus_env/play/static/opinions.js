@@ -1,7 +1,7 @@
 // What an agent thinks of a position: likely actions, and expected shares of the win.
 
 import { post } from "./api.js";
-import { el, percent, teamIcon, teamLook } from "./dom.js";
+import { el, looks, percent, teamIcon } from "./dom.js";
 
 /** An opinion; a new one replaces the one before. */
 export class Opinions {
@@ -36,21 +36,13 @@ export class Opinions {
 }
 
 function opinionCard({ agent, choice, moves, played, values }, teams) {
-  const line = ({ action, share = null, text }) =>
-    el(
-      "li",
-      { class: action === played ? "played" : "" },
-      meter(share),
-      el("span", {}, text),
-      el("span", { class: "share" }, share === null ? "choice" : percent(share)),
-    );
-  return el(
-    "section",
-    { class: "opinion", "aria-label": `What ${agent} thinks` },
-    el("h3", {}, agent),
-    values && shareBar(values, teams),
-    el("ul", {}, (moves ?? [choice]).map(line)),
-  );
+  const line = ({ action, share = null, text }) => {
+    const said = el("span", { class: "share" }, share === null ? "choice" : percent(share));
+    return el("li", { class: action === played && "played" }, meter(share), el("span", {}, text), said);
+  };
+  const lines = el("ul", {}, (moves ?? [choice]).map(line));
+  const shares = values && shareBar(values, teams);
+  return el("section", { class: "opinion", "aria-label": `What ${agent} thinks` }, el("h3", {}, agent), shares, lines);
 }
 
 function meter(share) {
@@ -65,15 +57,12 @@ function shareBar(values, teams) {
   const bar = values.map((value, team) => {
     const part = el("span", {});
     part.style.flexGrow = value;
-    part.style.background = teamLook(team).fill;
+    part.style.background = looks.teams[team].fill;
     return part;
   });
+  const legend = said.map((text, team) => el("span", {}, teamIcon(team), text));
   return [
     el("div", { class: "shares", role: "img", "aria-label": `Expected share of the win: ${said.join(", ")}` }, bar),
-    el(
-      "p",
-      { class: "legend", "aria-hidden": "true" },
-      said.map((text, team) => el("span", {}, teamIcon(team), text)),
-    ),
+    el("p", { class: "legend", "aria-hidden": "true" }, legend),
   ];
 }

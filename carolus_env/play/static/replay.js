@@ -10,7 +10,7 @@ import { onLayout, Stage } from "./stage.js";
 import { newGameForm, recordsCard } from "./start.js";
 
 const PACE = 1000; // milliseconds at a position of a game that plays by itself
-const OWN = { problems: [], all_problems: 0, games: [{ title: "this game" }] }; // the file of the record in this tab
+const OWN = { problems: [], all_problems: 0, games: [{}] }; // the file of the record in this tab
 
 /** The page of file number `key` of the command line, of the record that this tab keeps (`own`), or of none. */
 export async function replayPage(main, menu, key) {
@@ -41,7 +41,9 @@ class Viewer {
     this.opinions = new Opinions(parts.opinions);
     this.log = new Log(parts.log);
     const { games } = file;
-    parts.games.append(...games.map((game, number) => el("option", { value: number }, describe(game))));
+    const option = ({ title, names = [], rounds }, value) =>
+      el("option", { value }, `${title}: ${names.join(", ")}, ${rounds === null ? "unfinished" : `${rounds} rounds`}`);
+    parts.games.append(...games.map(option));
     parts.number.textContent = `${games.length} games`;
     parts.picker.hidden = games.length < 2;
     parts.problems.hidden = file.all_problems === 0;
@@ -52,13 +54,8 @@ class Viewer {
       this.showOpinion();
       this.drawGraph();
     });
-    this.listen();
     main.className = "table viewer";
     main.replaceChildren(parts.all);
-  }
-
-  listen() {
-    const { parts } = this;
     parts.games.onchange = () => this.openGame(Number(parts.games.value));
     parts.slider.oninput = () => this.go(Number(parts.slider.value));
     parts.play.onclick = () => this.autoplay(this.timer === null);
@@ -146,13 +143,12 @@ class Viewer {
   }
 
   refuse(error) {
-    this.parts.title.textContent = "This game cannot be shown";
-    this.parts.result.textContent = error.message;
-    this.stage.board.replaceChildren();
+    const { graph: place, result, title } = this.parts;
+    title.textContent = "This game cannot be shown";
+    result.textContent = error.message;
     this.opinions.clear();
     this.log.fill({ log: [], names: [], teams: [] }, 0);
-    this.parts.graph.replaceChildren();
-    notice(error.message);
+    for (const part of [this.stage.board, place]) part.replaceChildren();
   }
 
   /** A new game from this position, with the same players or others. */
@@ -251,8 +247,4 @@ function gameOf(record, { agents, log, names, result, rules, team_names: teams }
   const decisions = log.filter((line) => "action" in record.events[line.event]).map((line) => line.event);
   const rounds = log.filter((line, index) => line.round !== log[index - 1]?.round).map((line) => line.event);
   return { record, agents, names, result, rules, teams, decisions, rounds, events: log.length, players: names.length };
-}
-
-function describe({ title, names = [], rounds }) {
-  return `${title}: ${names.join(", ")}, ${rounds === null ? "unfinished" : `${rounds} rounds`}`;
 }

@@ -9,7 +9,11 @@ export function share({ line, svg }) {
   const { all, dialog, text, copy: copying, png, svg: drawing } = copy("sharing");
   text.value = line;
   text.onfocus = () => text.select();
-  copying.onclick = () => copyText(line);
+  copying.onclick = () =>
+    navigator.clipboard.writeText(line).then(
+      () => tell("Copied."),
+      () => tell("The browser does not allow copying; select the text and copy it."),
+    );
   png.onclick = () => savePng(svg);
   drawing.onclick = () => save(svg, "image/svg+xml", "carolus.svg");
   show(all, dialog);
@@ -25,14 +29,6 @@ export function show(all, dialog) {
 /** Save a record as a file. */
 export function saveRecord(record) {
   save(`${JSON.stringify(record)}\n`, "application/jsonl", "carolus.jsonl");
-}
-
-async function copyText(text) {
-  const isCopied = await navigator.clipboard.writeText(text).then(
-    () => true,
-    () => false,
-  );
-  tell(isCopied ? "Copied." : "The browser does not allow copying; select the text and copy it.");
 }
 
 async function savePng(svg) {

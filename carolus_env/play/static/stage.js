@@ -83,10 +83,15 @@ export function spoken(about) {
 
 /** The server's SVG as an element. Its style sheet is adopted, as the page's policy forbids inline styles. */
 function drawing(text) {
-  const bare = text.replace(/<style>([\s\S]*?)<\/style>/g, (_, css) => {
-    adopt(css);
-    return "";
-  });
+  const style = /<style>([\s\S]*?)<\/style>/;
+  const bare = text.replace(style, "");
+  const css = style.exec(text)[1];
+  if (!adopted.has(css)) {
+    adopted.add(css);
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(css);
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  }
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
   root.setAttribute("aria-label", root.querySelector("title").textContent);
@@ -98,23 +103,12 @@ function drawing(text) {
   return document.adoptNode(root);
 }
 
-function adopt(css) {
-  if (adopted.has(css)) return;
-  adopted.add(css);
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(css);
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-}
-
 /** The piece of the board that an element belongs to, with its numbers; null: none. */
 export function pieceAt(target) {
   const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .step, .carolus .court");
   if (!found) return null;
-  const kind = found.classList.contains("token")
-    ? found.closest(".reserve")
-      ? "reserve"
-      : "supply"
-    : [...found.classList].find((name) => ["disc", "region", "step", "court"].includes(name));
+  const own = ["disc", "region", "step", "court"].find((name) => found.classList.contains(name));
+  const kind = own ?? (found.closest(".reserve") ? "reserve" : "supply"); // of a token
   const number = (text) => (text === undefined ? null : Number(text));
   return {
     element: found,

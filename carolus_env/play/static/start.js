@@ -11,7 +11,7 @@ export function startPage(main, menu) {
   main.className = "start";
   const page = copy("start");
   const last = setting("game");
-  page.levels.append(...levelButtons(menu, page.problem));
+  page.levels.append(...levelButtons(menu, page));
   page.more.append(newGameForm(menu));
   page.last.hidden = !last;
   page.link.textContent = last?.names?.join(", ");
@@ -39,33 +39,30 @@ export function recordsCard(menu) {
   return card.all;
 }
 
-/** Start a game and go to it; `change(isSent)` lets buttons wait, as a second click would start a second game. */
-async function startGame(asked, problem, change) {
+/** Start a game and go to it; `place` is inert meanwhile, as a second click would start a second game. */
+async function startGame(asked, problem, place) {
   problem.textContent = "";
-  change(true);
+  place.inert = true;
   try {
     keepGame((await look("view", asked)).record);
     location.assign("/game");
   } catch (error) {
     problem.textContent = error.message;
-    change(false);
+    place.inert = false;
   }
 }
 
-function levelButtons(menu, problem) {
-  const buttons = menu.levels.map(({ name, about, agent }) => {
+function levelButtons(menu, { levels, problem }) {
+  return menu.levels.map(({ name, about, agent }) => {
     const title = name[0].toUpperCase() + name.slice(1);
     const start = () => {
       const names = [setting("start")?.seats?.[0]?.name ?? null, `${title} bot`];
       const asked = { rules: { ...menu.rules, players: 2 }, agents: [null, agent], names };
-      return startGame(asked, problem, (isSent) => {
-        for (const one of buttons) one.disabled = isSent;
-      });
+      return startGame(asked, problem, levels);
     };
     const inside = [el("b", {}, title), el("span", {}, about), el("small", {}, agent)];
     return el("button", { type: "button", class: `level ${name}`, onclick: start }, inside);
   });
-  return buttons;
 }
 
 /** The form; `position`: the rules, seats and record of a game to go on with; null: a new game. */
@@ -112,7 +109,7 @@ export function newGameForm(menu, position = null) {
       seed: seed.value === "" ? null : Number(seed.value),
     };
     if (!position) setSetting("start", { rules: asked.rules, seats: chosen });
-    return startGame(asked, problem, (isSent) => (send.disabled = isSent));
+    return startGame(asked, problem, form);
   };
   form.addEventListener("invalid", () => (options.open = true), true); // to show the field that is wrong
   show();
@@ -144,7 +141,7 @@ function seatFields(menu, seat, given) {
     ...menu.agents.map((agent) => el("option", { value: agent.spec }, `${agent.spec}: ${agent.about}`)),
     el("option", { value: OTHER }, "another bot…"),
   );
-  kind.value = before.agent === null ? PERSON : isOther ? OTHER : before.agent;
+  kind.value = isOther ? OTHER : (before.agent ?? PERSON);
   kind.ariaLabel = `Seat ${seat + 1}`;
   name.ariaLabel = `Name in seat ${seat + 1}`;
   name.placeholder = `Player ${seat + 1}`;
