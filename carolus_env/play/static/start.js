@@ -11,7 +11,7 @@ export function startPage(main, menu) {
   main.className = "start";
   const page = copy("start");
   const last = setting("game");
-  page.levels.append(...levelButtons(menu, page));
+  page.levels.append(...levelButtons(menu, page.levels, page.problem));
   page.more.append(newGameForm(menu));
   page.last.hidden = !last;
   page.link.textContent = last?.names?.join(", ");
@@ -52,7 +52,7 @@ async function startGame(asked, problem, place) {
   }
 }
 
-function levelButtons(menu, { levels, problem }) {
+function levelButtons(menu, levels, problem) {
   return menu.levels.map(({ name, about, agent }) => {
     const title = name[0].toUpperCase() + name.slice(1);
     const start = () => {
