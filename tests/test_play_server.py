@@ -389,7 +389,7 @@ def test_of_a_large_file_the_first_games_are_listed(tmp_path, monkeypatch):
     many = book(tmp_path / "many", line * 5)
     assert (len(many.games), many.problems) == (3, ["only the first 3 games are listed"])
     many = book(tmp_path / "many", line[:-2] + b',"more":1e999}\n' + line * 5)
-    assert [game.title for game in many.games] == ["line 2", "line 3"]
+    assert [game["title"] for game in many.games] == ["line 2", "line 3"]
     assert "line 1: not JSON: 1e999 is beyond every float" in many.problems[1]
     monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
     assert len(book(tmp_path / "many", line * 5).games) == 2
@@ -473,7 +473,7 @@ def test_the_games_that_a_bot_lost_are_picked(tmp_path):
     assert [n for n, record in enumerate(records) if was_lost(record, "a")] == losses
     write_records(tmp_path / "games.jsonl", records)
     lost = GameFile(tmp_path / "games.jsonl", "a")
-    assert [game.title for game in lost.games] == [f"line {number + 1}" for number in losses]
+    assert [game["title"] for game in lost.games] == [f"line {number + 1}" for number in losses]
     with pytest.raises(RecordError, match="there is no game record in it"):
         GameFile(tmp_path / "games.jsonl", "nobody")
     assert not was_lost({**records[losses[0]], "result": None}, "a")

@@ -311,7 +311,7 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
         assert row["regret"]["all"]["mean"] == pytest.approx(np.mean(row["regrets"]), abs=1e-4)
     games = GameFile(out / "worst_2p.jsonl")
     assert not games.problems and len(games.games) == 8
-    names = {name for game in games.games for name in game.names}
+    names = {name for game in games.games for name in game["names"]}
     assert "the best choice" in names and any(name.endswith(": random") for name in names)
     for k in range(8):
         Replay(json.loads(games.lines[k]))

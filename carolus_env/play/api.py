@@ -45,12 +45,7 @@ T = TypeVar("T")
 
 
 class Api:
-    """Answers the page's requests; a ValueError says what is wrong with one.
-
-    Args:
-        roster: the agents that a page may use.
-        files: files named on the command line.
-    """
+    """Answers the page's requests; a ValueError says what is wrong with one."""
 
     def __init__(self, roster: Roster, files: Sequence[GameFile] = ()) -> None:
         self.roster, self._files = roster, files
@@ -81,7 +76,7 @@ class Api:
                 "name": found.name,
                 "problems": found.problems[:20],
                 "all_problems": len(found.problems),
-                "games": [summary._asdict() for summary in found.games],
+                "games": found.games,
             }
         if game >= len(found.lines):
             raise HTTPException(404, f"game must be from 0 to {len(found.lines) - 1}, got {game}")

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from carolus_env.play.session import agents_of
-from carolus_env.records import (
-    Record,
-    RecordError,
-    names_of,
-    printable,
-    record_line,
-    scan_records,
-)
+from carolus_env.records import Record, RecordError, names_of, record_line, scan_records
 
 MAX_LINES: Final = 2000
 """Maximum number of lines read of a file, with or without a game."""
@@ -22,40 +15,17 @@ MAX_BYTES: Final = 32 * 2**20
 """Maximum number of bytes read of a file, after unpacking."""
 
 
-class Summary(NamedTuple):
-    """A game of a file; the last three are None or empty before its end."""
-
-    title: str
-    names: tuple[str, ...]
-    players: int
-    rounds: int | None
-    reason: str | None
-    winners: tuple[int, ...]
-
-
 class GameFile:
-    """The games of one file.
+    """The games of one file, plain or gzip; with ``lost_by`` only those that this agent lost.
 
-    Args:
-        path: the file, plain or gzip.
-        lost_by: an agent's spec; keep only the games that it lost.
-
-    Attributes:
-        name: the file's name.
-        problems: descriptions of errors in the file, a sentence each.
-        games: a summary of each game.
-        lines: each game's record, as a line of JSON.
-
-    Raises:
-        RecordError: when it holds no game; with the reason.
-        OSError: when the file cannot be read.
+    RecordError says why it holds none.
     """
 
     def __init__(self, path: str | Path, lost_by: str | None = None) -> None:
         self.name = os.fspath(path) + (f": lost by {lost_by}" if lost_by else "")
-        self.problems: list[str] = []
-        self.games: list[Summary] = []
-        self.lines: list[bytes] = []
+        self.problems: list[str] = []  # a sentence for each error in the file
+        self.games: list[dict[str, Any]] = []
+        self.lines: list[bytes] = []  # each game's record
         size = 0
         for line, entry in scan_records(path):
             if len(self.games) + len(self.problems) == MAX_LINES or size >= MAX_BYTES:
@@ -85,13 +55,11 @@ def was_lost(record: Record, agent: str) -> bool:
     return all(result["returns"][seat] < 0 for seat in seats)
 
 
-def _summary(line: int, record: Record) -> Summary:
+def _summary(line: int, record: Record) -> dict[str, Any]:
+    """Return a game for a list; ``rounds`` is None before its end."""
     names, number, result = names_of(record), record.get("game"), record["result"] or {}
-    return Summary(
-        f"game {number}" if type(number) is int and number >= 0 else f"line {line}",
-        names,
-        len(names),
-        result.get("rounds"),
-        printable(result["reason"]) if result else None,
-        tuple(result.get("winners", ())),
-    )
+    return {
+        "title": f"game {number}" if type(number) is int and number >= 0 else f"line {line}",
+        "names": names,
+        "rounds": result.get("rounds"),
+    }
