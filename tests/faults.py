@@ -95,10 +95,10 @@ FAULTS = [
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
     ("games do not replace a run's minutes", L + "td.py", 'instead = {"minutes": None} if "games" in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/search/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
-    ("the game begun first is dropped though in use", "play/requests.py", "self._items.move_to_end(key)", "pass", "play_server"),
+    ("a bot's turn goes on with another stream", "play/session.py", "index, now = self._run_start(seat), len(self.events)", "index, now = len(self.events), len(self.events)", "play_session play_server"),
     ("a field that does not fit the others passes", "records/validity.py", "            raise PositionError(f\"position: {where}{problem}\")", "            pass", "state position"),
     ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
-    ("an error that is no Exception hangs its game", "play/requests.py", "except BaseException as raised:", "except Exception as raised:", "play_server"),
+    ("an error that is no Exception ends the server", "play/api.py", "except BaseException as error:", "except Exception as error:", "play_server"),
     # by a fourth hand
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
     ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),

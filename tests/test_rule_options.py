@@ -1,6 +1,5 @@
 """Every option of `Rules` is an option of every interface, with nothing written there."""
 
-import asyncio
 import json
 import typing
 from dataclasses import replace
@@ -97,7 +96,7 @@ def test_the_page_has_every_option():
     from carolus_env.play.api import Api
     from carolus_env.play.roster import Roster
 
-    menu = json.loads(asyncio.run(Api(Roster()).menu(None)).body)
+    menu = Api(Roster()).menu()
     listed = {option["name"]: option for option in menu["options"]}
     assert list(listed) == list(OPTIONS)
     script = (Path(play.__file__).parent / "static" / "start.js").read_text()

@@ -21,6 +21,7 @@ from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.suite import STAGES, stages_of
 from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
+from carolus_env.play.session import Replay
 
 TINY = SuiteRecipe(
     2,
@@ -308,12 +309,12 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))
     for row in suite["agents"]:
         assert row["regret"]["all"]["mean"] == pytest.approx(np.mean(row["regrets"]), abs=1e-4)
-    games = GameFile.from_path(out / "worst_2p.jsonl")
+    games = GameFile(out / "worst_2p.jsonl")
     assert not games.problems and len(games.games) == 8
-    names = {name for game in games.games for name in game.names}
+    names = {name for game in games.games for name in game["names"]}
     assert "the best choice" in names and any(name.endswith(": random") for name in names)
     for k in range(8):
-        games.replay(k)
+        Replay(json.loads(games.lines[k]))
 
 
 class Fails(bots.Agent):

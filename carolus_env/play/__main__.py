@@ -94,19 +94,18 @@ def _serve(options: PlayOptions, program: str) -> int:
     files = []
     for path in options.files:
         try:
-            files.append(GameFile.from_path(path, options.lost))
-        except RecordError as error:
-            raise UserError(f"{path}: {error}") from error
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror or error}") from error
+            files.append(GameFile(path, options.lost))
+        except (OSError, RecordError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"{path}: {reason}") from error
     api = Api(Roster(options.bot), files)
     try:
         listening = server.open_socket(options.port)
     except OSError as error:
         raise UserError(f"port {options.port}: {error.strerror or error}") from error
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
-    if api.named_files:
-        address += f"replay/{next(iter(api.named_files))}"
+    if files:
+        address += "replay/0"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
