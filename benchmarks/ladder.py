@@ -109,7 +109,6 @@ def rows(
     ratings = rate(
         np.concatenate([np.array(pair)[games.tables] for pair, games in played.items()]),
         np.concatenate([games.shares for games in played.values()]),
-        [rules.team(seat) for seat in range(rules.players)],
         np.concatenate(
             [games.deals + _DEALS * number for number, games in enumerate(played.values())]
         ),

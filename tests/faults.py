@@ -51,10 +51,10 @@ FAULTS = [
     ("the first later meeting has the streams of meeting 0", "engine/setup.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
     ("all seats roll by seat 0's generator", K + "turns.py", 's["generator"] = dice[row, seat]', 's["generator"] = dice[row, 0]', "nojit:dealing chance dealing"),
     # arena and evaluation
-    ("a shared win counts as a win", E + "pairing.py", "wins = (shares > 1 - 1e-9)", "wins = (shares > 0.4)", "arena evaluate"),
+    ("a shared win counts as a win", E + "pairing.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),
     ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
     ("every game is of the first seating", E + "seating.py", "tables[places])", "tables[places * 0])", "tournament"),
-    ("partners each get their team's whole win", E + "ratings.py", "np.repeat(values / size, size, axis=2)", "np.repeat(values, size, axis=2)", "ratings"),
+    ("two seats are as strong as one", E + "ratings.py", "np.log(evidence.seats[0] / evidence.seats[1])", "0 * evidence.seats[0]", "ratings"),
     ("other rules are resumed", E + "journal.py", 'pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]\n', "\n", "tournament"),
     # learners and networks
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = experience.win_shares[d, team], experience.win_shares[d, team]", "target = experience.win_shares[d, team]", "ppo"),
@@ -83,14 +83,14 @@ FAULTS = [
     ("what ended is seen from seat 0", "envs/learner.py", "observation.observe(ended.states, ended.seats, dtype=dtype)", "observation.observe(ended.states, ended.seats * 0, dtype=dtype)", "gym learner"),
     ("anyone may play a record's event", "records/record.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
     ("weights are not compared with their hash", N + "files.py", "untrusted.expect(about, sha256=model.digest())", "pass", "models"),
-    ("the anchor is not 0", E + "ratings.py", "logits.mean(axis=1) if anchor is None else logits[:, anchor]", "logits.mean(axis=1)", "ratings"),
+    ("the anchor is not 0", E + "ratings.py", "tied[centre] if anchor is None else np.arange(len(given)) == anchor", "tied[centre]", "ratings"),
     ("a language agent asks once too often", "integrations/llm.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language"),
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/gym.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
     ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
-    ("a long test forgets its first deals", E + "sequential.py", "            before = counts[-1]\n", "", "ratings"),
+    ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "while not (self.games in checkpoints and self._stops()):", "while not (len(self._parts) > 1 and self.games in checkpoints and self._stops()):", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first),", "seed=self.seed,", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
@@ -102,7 +102,7 @@ FAULTS = [
     ("an error that is no Exception hangs its game", "play/requests.py", "except BaseException as raised:", "except Exception as raised:", "play_server"),
     # by a fourth hand
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
-    ("ratings take partners to sit opposite", E + "summary.py", "np.array(plan.team)", "np.arange(plan.rules.players) % plan.rules.teams", "ratings"),
+    ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),
     ("two opponents pass for three", "envs/learner.py", "if len(opponents) not in (1, rules.players - 1):", "if not 1 <= len(opponents) <= rules.players - 1:", "learner"),
     ("a model's name ends at its last dot", N + "files.py", "path.with_name(path.name + SUFFIX)", "path.with_suffix(SUFFIX)", "models"),
     ("without max_rounds a game is cut off after a round", K + "turns.py", 's["round"] > 0 and s["round"] == s["max_rounds"]', 's["round"] > 0 and s["round"] >= s["max_rounds"]', "nojit:rulebook"),

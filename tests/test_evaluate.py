@@ -159,7 +159,7 @@ def test_without_rich_there_is_no_bar_and_the_tables_are_the_same(run, monkeypat
         ("greedy random --sprt 20", "--sprt"),
         ("greedy random --sprt 0,20 --until 9", "until"),
         ("greedy random --workers 0", "workers"),
-        ("greedy random --players 3 --schedule mixed", "mixed"),
+        ("greedy random --players 3 --schedule swiss", "swiss"),
         ("greedy random --resume", "--out"),
         ("greedy random --out FILE", "--out FILE"),
         ("greedy random --records FILE", "--records FILE"),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import tracemalloc
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import ndtr
-from scipy.stats import beta
+from scipy.stats import beta, norm
 from test_tournament import game_lines, played
 
 from carolus_env.engine.rules import Rules
@@ -64,9 +65,9 @@ def play(rng: Any, elo: Any, tables: Any, team: Any, deals: Any, shared=0.0, tie
 def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal():
     """Shared wins and games that were cut off count by their parts."""
     shares = np.array([[1, 0]] * 5 + [[0.5, 0.5]] * 4 + [[0, 1]])
-    ratings = rate([[0, 1]] * 10, shares, [0, 1], np.arange(10), 2)
+    ratings = rate([[0, 1]] * 10, shares, np.arange(10), 2)
     assert ratings.difference(0, 1)[0] == pytest.approx(ELO * np.log(7.5 / 3.5), abs=1e-6)
-    paired = rate([[0, 1]] * 10, shares, [0, 1], np.arange(10) // 2, 2)  # deals of two games
+    paired = rate([[0, 1]] * 10, shares, np.arange(10) // 2, 2)  # deals of two games
     assert paired.difference(0, 1)[0] == pytest.approx(ELO * np.log(8 / 4), abs=1e-6)
 
 
@@ -80,26 +81,24 @@ def test_ratings_of_teams_follow_from_the_games_that_each_won_wherever_partners_
     assert difference == pytest.approx(wanted, abs=1e-3) and difference > 200
 
 
-@given(st.integers(0, 2**32), st.sampled_from([*TEAM.values(), [0, 0, 1, 1]]))
+@given(st.integers(0, 2**32), st.sampled_from([2, 3, 4]))
 @settings(max_examples=30, deadline=None)
-def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, of_seat):
-    """An agent may sit at several seats; a team is as strong as its members in the mean."""
-    rng, team, players = np.random.default_rng(seed), np.array(of_seat), len(of_seat)
-    tables = rng.integers(0, 3, (3000, players))
-    shares = play(rng, [0, 100, 300], tables, team, np.arange(3000), ties=0.1)
-    cut_off = rng.random(3000) < 0.1
+def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, players):
+    """Each seat is as strong as its agent."""
+    rng, team = np.random.default_rng(seed), np.array(TEAM[players])
+    tables, _ = pairings(players, 3, 500)
+    shares = play(rng, [0, 100, 300], tables, team, np.arange(len(tables)), ties=0.1)
+    cut_off = rng.random(len(tables)) < 0.1
     shares[cut_off] = 1 / players
-    ratings = rate(tables, shares, team, np.arange(3000), 3, bootstraps=100)
-    power = np.exp(
-        np.stack([ratings.elo[tables[:, team == t]].mean(axis=1) for t in set(team)]) / ELO
-    )
-    expected = (power / power.sum(axis=0)).T[:, team] / np.bincount(team)[team]
+    ratings = rate(tables, shares, np.arange(len(tables)), 3, bootstraps=100)
+    power = np.exp(ratings.elo[tables] / ELO)
+    expected = power / power.sum(axis=1, keepdims=True)
     for agent in range(3):
         surplus = ((shares - expected) * (tables == agent)).sum()
         assert abs(surplus) < 1.5, "no more than the prior's virtual deals"
 
 
-def test_ratings_of_two_and_three_at_a_table_are_those_of_choix():
+def test_ratings_are_those_of_choix():
     tables, _ = pairings(2, 5, 40)
     rng, elo, deals = np.random.default_rng(3), [-200, -100, 0, 0, 300], np.arange(len(tables))
     shares = play(rng, elo, tables, [0, 1], deals, ties=0.2)
@@ -108,19 +107,39 @@ def test_ratings_of_two_and_three_at_a_table_are_those_of_choix():
     np.add.at(wins, (tables[:, 1], tables[:, 0]), shares[:, 1])
     np.fill_diagonal(wins, 0)
     wanted = ELO * choix.ilsr_pairwise_dense(wins)
-    assert rate(tables, shares, [0, 1], deals, 5).elo == pytest.approx(wanted, abs=0.01)
-    # Four kinds of table of three; every virtual win is a third of a third of a deal.
-    rng = np.random.default_rng(4)
-    tables = np.array(list(itertools.permutations(range(4), 3)) * 3)
-    deals = np.arange(len(tables))
-    shares = play(rng, [-200, 0, 0, 200], tables, [0, 1, 2], deals)
-    winners = [*tables[shares > 0].tolist()] * 9  # and one virtual win of each in each trio
-    winners += [winner for trio in itertools.combinations(range(4), 3) for winner in trio]
-    trios = [*map(set, tables.tolist())] * 9
-    trios += [set(trio) for trio in itertools.combinations(range(4), 3) for _ in trio]
-    first = [(won, tuple(trio - {won})) for won, trio in zip(winners, trios, strict=True)]
-    wanted = ELO * choix.opt_top1(4, first, alpha=0)
-    assert rate(tables, shares, [0, 1, 2], deals, 4).elo == pytest.approx(wanted, abs=0.01)
+    assert rate(tables, shares, deals, 5).elo == pytest.approx(wanted, abs=0.01)
+
+
+WINS = {  # who takes points from whom; and what the games say of each of five agents
+    ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0)): ("", "", "", "", ""),
+    # Two that lose everything to the other three, and a chain of three.
+    ((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 4), (4, 3)): ("", "", "", "below", "below"),
+    ((0, 1), (1, 2), (2, 3), (3, 4)): ("above", "above", "", "below", "below"),
+    # Both 3 and 4 lose to 0 alone: neither says anything about the other.
+    ((0, 1), (1, 2), (2, 0), (0, 3), (0, 4)): ("", "", "", "below", "below"),
+    ((2, 0), (2, 1), (2, 3), (3, 2), (2, 4), (4, 2)): ("below", "below", "", "", ""),
+}
+
+
+@pytest.mark.parametrize(("wins", "wanted"), WINS.items())
+def test_a_group_that_always_wins_or_loses_is_bounded_on_one_side(wins, wanted):
+    tables, shares = np.array(wins), [[1, 0]] * len(wins)
+    games = np.tile(tables, (20, 1)), np.tile(shares, (20, 1)), np.repeat(np.arange(20), len(wins))
+    for anchor in (2, None):
+        ratings = rate(*games, 5, anchor=anchor)
+        if wanted != ("above", "above", "", "below", "below") or anchor == 2:
+            assert ratings.bounds == wanted
+    assert ratings.of(4)["bound"] == wanted[4]
+    seen_from_4 = rate(*games, 5, anchor=4).bounds
+    assert (seen_from_4[2] == "above") == (wanted[4] == "below")
+    assert seen_from_4[4] == ""
+
+
+def test_agents_that_met_only_a_stronger_one_say_nothing_of_each_other():
+    ratings = rate([[0, 1], [0, 2]] * 5, [[1, 0]] * 10, np.arange(10), 3, anchor=1)
+    assert ratings.bounds == ("above", "", "unknown")
+    placed = rate([[0, 1], [0, 2]] * 5, [[0, 1]] * 10, np.arange(10), 3, fixed={1: 0, 2: 50})
+    assert placed.bounds == ("below", "", ""), "given ratings are tied together"
 
 
 @pytest.fixture(scope="module")
@@ -128,20 +147,20 @@ def rated() -> tuple[Any, Any, Any, Any]:
     """Tables, shares and deals of 300 games of four agents, and their ratings."""
     tables, deals = pairings(2, 4, 25)
     shares = play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals)
-    return tables, shares, deals, rate(tables, shares, [0, 1], deals, 4)
+    return tables, shares, deals, rate(tables, shares, deals, 4)
 
 
 def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_alone(rated):
     tables, shares, deals, ratings = rated
     new = np.array([2, 0, 3, 1])
-    renamed = rate(new[tables], shares, [0, 1], deals, 4)
+    renamed = rate(new[tables], shares, deals, 4)
     assert renamed.elo[new] == pytest.approx(ratings.elo, abs=1e-6)
     assert renamed.low[new] == pytest.approx(ratings.low, abs=15)  # other random numbers
     order = np.random.default_rng(0).permutation(len(tables))
-    mixed = rate(tables[order, ::-1], shares[order, ::-1], [7, 3], 10 * deals[order] - 3, 4)
+    mixed = rate(tables[order, ::-1], shares[order, ::-1], 10 * deals[order] - 3, 4)
     assert mixed.elo == pytest.approx(ratings.elo, abs=1e-6)
     assert mixed.low == pytest.approx(ratings.low, abs=1e-6)
-    again, other = (rate(tables, shares, [0, 1], deals, 4, seed=k) for k in (0, 2))
+    again, other = (rate(tables, shares, deals, 4, seed=k) for k in (0, 2))
     assert np.array_equal(ratings.samples, again.samples)
     assert not np.array_equal(ratings.samples, other.samples)
     assert np.array_equal(ratings.elo, other.elo)
@@ -150,24 +169,24 @@ def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_al
 def test_given_ratings_stay_and_the_others_are_on_their_scale(rated):
     tables, shares, deals, ratings = rated
     given = {k: 1000 + float(ratings.elo[k]) for k in (0, 1, 2)}
-    placed = rate(tables, shares, [0, 1], deals, 4, fixed=given)
+    placed = rate(tables, shares, deals, 4, fixed=given)
     assert placed.elo[:3] == pytest.approx(list(given.values()))
     assert (placed.low[:3] == placed.high[:3]).all()
     assert placed.elo[3] == pytest.approx(1000 + ratings.elo[3], abs=10)  # another prior
     assert placed.low[3] < placed.elo[3] < placed.high[3]
     few = tables[:, 0] + tables[:, 1] == 1  # 0 and 1 alone
     with pytest.raises(RatingsError, match=r"\[0, 1, 2\] and \[3\]"):
-        rate(tables[few], shares[few], [0, 1], deals[few], 4, fixed=given)
+        rate(tables[few], shares[few], deals[few], 4, fixed=given)
     for wrong in ({**given, 3: 0.0}, {4: 0.0}):
         with pytest.raises(ValueError, match="fixed"):
-            rate(tables, shares, [0, 1], deals, 4, fixed=wrong)
+            rate(tables, shares, deals, 4, fixed=wrong)
 
 
 def test_memory_does_not_grow_with_the_fourth_power_of_agents():
     tables, deals = pairings(2, 60, 1)
     shares = play(np.random.default_rng(1), np.linspace(0, 300, 60), tables, [0, 1], deals)
     tracemalloc.start()
-    ratings = rate(tables, shares, [0, 1], deals, 60, bootstraps=100)
+    ratings = rate(tables, shares, deals, 60, bootstraps=100)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40 * 2**20, "60^4 numbers are 104 MB"
@@ -176,7 +195,7 @@ def test_memory_does_not_grow_with_the_fourth_power_of_agents():
 
 def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(rated):
     tables, shares, deals, ratings = rated
-    twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
+    twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1))
     same_luck = rate(*twice, np.tile(deals, 2), 4)
     assert same_luck.elo == pytest.approx(ratings.elo, abs=1e-6)
     assert same_luck.high == pytest.approx(ratings.high, abs=1e-6)
@@ -189,8 +208,8 @@ def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_n
 def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(rated):
     tables, shares, deals, free = rated
     assert free.elo.mean() == pytest.approx(0, abs=1e-9)
-    held = rate(tables, shares, [0, 1], deals, 4, anchor=2)
-    assert held.of(2) == {"elo": 0, "low": 0, "high": 0}
+    held = rate(tables, shares, deals, 4, anchor=2)
+    assert held.of(2) == {"elo": 0, "low": 0, "high": 0, "bound": ""}
     assert np.diff(held.elo) == pytest.approx(np.diff(free.elo))
     assert held.difference(1, 2) == pytest.approx((held.elo[1], held.low[1], held.high[1]))
     elo, low, high = free.difference(3, 0)
@@ -199,15 +218,12 @@ def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(rate
         assert ratings.difference(0, 3) == pytest.approx((-elo, -high, -low))
     assert free.stronger(3, 0) == 1 - free.stronger(0, 3) > 0.9
     assert free.stronger(2, 2) == 0.5
-    for i, j in ((0, 4), (-1, 0)):
-        with pytest.raises(IndexError, match="agents are 0 to 3, got"):
-            free.difference(i, j)
 
 
 @pytest.mark.parametrize("wins", [0, 1, 12, 30])
 def test_two_agents_and_independent_games_give_jeffreys_interval(wins):
     shares = np.array([[1, 0]] * wins + [[0, 1]] * (30 - wins))
-    ratings = rate([[0, 1]] * 30, shares, [0, 1], np.arange(30), 2, bootstraps=20_000)
+    ratings = rate([[0, 1]] * 30, shares, np.arange(30), 2, bootstraps=20_000)
     ends = np.array(ratings.difference(0, 1)[1:])
     win_rate = 1 / (1 + np.exp(-ends / ELO))
     wanted = beta.ppf([0.025, 0.975], wins + 0.5, 30 - wins + 0.5)
@@ -221,7 +237,7 @@ def test_perfect_scores_have_finite_ratings_and_intervals_with_a_width(players):
     best = np.stack([tables[:, team == t].max(axis=1) for t in np.unique(team)], axis=1)
     won = best == best.max(axis=1, keepdims=True)
     shares = (won / won.sum(axis=1, keepdims=True))[:, team] / np.bincount(team)[team]
-    ratings = rate(tables, shares, team, deals, 3)
+    ratings = rate(tables, shares, deals, 3)
     assert (np.diff(ratings.elo) > 300).all()
     assert np.isfinite(ratings.samples).all()
     for i in (0, 1):
@@ -236,7 +252,7 @@ def test_games_of_one_deal_are_no_independent_evidence():
     def width(seatings: list[list[int]], numbers: Any) -> float:
         tables = np.tile(seatings, (200, 1))
         shares = play(np.random.default_rng(0), [0, 0], tables, [0, 1], deals, shared=1)
-        ratings = rate(tables, shares, [0, 1], numbers, 2)
+        ratings = rate(tables, shares, numbers, 2)
         return float(ratings.high[0] - ratings.low[0])
 
     independent = width([[0, 1], [0, 1]], np.arange(400))
@@ -251,7 +267,7 @@ def test_intervals_hold_the_truth(players):
     for k in range(100):
         rng = np.random.default_rng(k)
         shares = play(rng, elo, tables, TEAM[players], luck, shared=0.5, ties=0.1)
-        ratings = rate(tables, shares, TEAM[players], luck, 3, seed=k, bootstraps=300)
+        ratings = rate(tables, shares, luck, 3, seed=k, bootstraps=300)
         held.append((ratings.low <= elo) & (elo <= ratings.high))
         assert ratings.deals == 60
     assert 0.89 < np.mean(held) < 0.99
@@ -261,15 +277,12 @@ def test_agents_that_no_games_compare_are_refused():
     with pytest.raises(
         RatingsError, match=r"groups of agents .*: \[0, 1\] and \[2, 3\] and \[4\]$"
     ):
-        rate([[0, 1], [2, 3], [4, 4]], [[1, 0]] * 3, [0, 1], [0, 1, 2], 5)
-    with pytest.raises(RatingsError, match=r"\[0\] and \[1\] and \[2\] and \[3\]$"):
-        rate([[0, 2, 1, 3]], [[0.5, 0, 0.5, 0]], TEAM[4], [0], 4)  # whose merit is the win?
+        rate([[0, 1], [2, 3]], [[1, 0]] * 2, [0, 1], 5)
 
 
 GOOD: dict[str, Any] = {
     "tables": [[0, 1], [1, 0]],
     "shares": [[1, 0], [0.5, 0.5]],
-    "team": [0, 1],
     "deals": [0, 0],
     "agents": 2,
 }
@@ -288,11 +301,19 @@ GOOD: dict[str, Any] = {
         ({"shares": [[1, 0], [1, 1]]}, r"sum to 1, got \[1, 1\] in game 1"),
         ({"shares": [[1.5, -0.5], [1, 0]]}, r"0 or more .* got \[1.5, -0.5\] in game 0"),
         ({"shares": [[1, 0], [np.nan, 1]]}, r"got \[nan, 1.0\] in game 1"),
-        ({"team": [0, 0]}, r"team must be two or more teams of the same size, got \[0, 0\]"),
-        ({"team": [0, 1, 0]}, r"team must be whole numbers of shape \(2,\), got shape \(3,\)"),
+        ({"tables": [[0, 0], [1, 0]]}, r"two agents, got \[0, 0\] in game 0"),
         (
-            {"tables": [[0, 1, 1]], "shares": [[1, 0, 0]], "team": [0, 1, 1], "deals": [0]},
-            r"the same size, got \[0, 1, 1\]",
+            {"tables": [[0, 1, 2]], "shares": [[1, 0, 0]], "deals": [0], "agents": 3},
+            r"two agents, got \[0, 1, 2\] in game 0",
+        ),
+        *(
+            ({"fixed": {0: wrong}}, rf"fixed\[0\] must be .* got {re.escape(repr(wrong))}")
+            for wrong in (np.nan, np.inf, "7", None, True, 1e300)
+        ),
+        ({"fixed": {"0": 1.0}}, "fixed must be a whole number from 0 to 1, got '0'"),
+        *(
+            ({"prior": wrong}, f"prior must be .* got {re.escape(repr(wrong))}")
+            for wrong in (np.nan, np.inf, "1", None, True, 0, -1, 1e300)
         ),
         ({"deals": [0]}, r"deals must be whole numbers of shape \(2,\), got shape \(1,\)"),
         ({"deals": [0.5, 1]}, "deals must be whole numbers .* dtype float64"),
@@ -326,61 +347,23 @@ def test_normalised_elo_is_the_one_of_fishtest():
     assert normalised_elo([], 2) is None
 
 
-@pytest.mark.parametrize(
-    ("values", "counts"),
-    [
-        (PAIRS, [5, 20, 50, 25, 8]),
-        ([0.5], [300]),
-        ([1.0], [30]),
-        ([0, 0.5, 1], [10, 900, 22]),
-        ([1 / 6, 1 / 3, 0.5, 0.7, 0.9], [3, 5, 8, 9, 4]),
-    ],
-)
-@pytest.mark.parametrize("elo", [-50, 0, 20, 100])
-def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, elo):
-    t = elo * math.sqrt(2) / sequential.NELO
-    scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
-    shares = (seen / seen.sum())[0]
-    fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
-    positive = shares > 0
-
-    def off(p: Any) -> float:
-        mean = p @ scores[positive]
-        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[positive] - mean), 0)))
-
-    def loss(p: Any) -> float:
-        return -float(shares[positive] @ np.log(p))
-
-    assert fitted[positive].sum() == pytest.approx(1)
-    assert off(fitted[positive]) == pytest.approx(0, abs=1e-9)
-    start = np.full(positive.sum(), 1 / positive.sum())
-    given = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-14}}
-    given["constraints"] = [{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)]
-    best = optimize.minimize(loss, start, bounds=[(1e-12, 1)] * len(start), **given)
-    assert best.success
-    assert loss(fitted[positive]) <= best.fun + 1e-6
-
-
-def test_a_path_is_the_same_in_any_chunks_and_the_opposite_for_the_other_agent(monkeypatch):
+def test_a_path_is_the_opposite_for_the_other_agent_and_the_likelihood_of_normal_scores():
     scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
     there, back = SequentialTest(-5, 25), SequentialTest(-25, 5)
-    assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
+    assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-9)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
-    test, scores = SequentialTest(), drawn(4, 100)
-    full = test.path(scores, 2)
-    monkeypatch.setattr(sequential, "_CHUNK", 7)
-    assert test.path(scores, 2) == pytest.approx(full, abs=1e-7)
 
+    def likelihood(t: float) -> float:
+        """Of normal scores whose mean is t deviations above 1/2; the deviation is the likeliest."""
 
-def test_for_many_deals_it_is_the_normal_approximation():
-    counts = np.array([[500, 2000, 4000, 2100, 520]])
-    test = SequentialTest(0, 10)
-    share = counts[0] / counts.sum()
-    mean = share @ PAIRS
-    t = (mean - 0.5) / math.sqrt(share @ np.square(PAIRS - mean))
-    t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (0, 10))
-    wanted = counts.sum() / 2 * math.log((1 + (t - t0) ** 2) / (1 + (t - t1) ** 2))
-    assert test.ratios(PAIRS, counts, 2) == pytest.approx([wanted], rel=0.02)
+        def cost(log: float) -> float:
+            return -float(norm.logpdf(scores, 0.5 + t * np.exp(log), np.exp(log)).sum())
+
+        return -float(optimize.minimize_scalar(cost, bounds=(-4, 1), method="bounded").fun)
+
+    t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (-5, 25))
+    wanted = likelihood(t1) - likelihood(t0)
+    assert there.path(scores, 2)[-1] == pytest.approx(wanted, abs=0.05)
 
 
 def test_certain_results_decide_equal_ones_do_not_and_later_deals_change_nothing():
@@ -431,10 +414,7 @@ def test_error_rates_are_about_those_stated(shares):
             p /= p.sum()
             result = (p @ PAIRS - 0.5) / math.sqrt(p @ np.square(PAIRS - p @ PAIRS))
             low, high = (tilt, high) if result < t else (low, tilt)
-        scores = drawn(elo, (300, 250), p)
-        counts = (scores[..., None] == PAIRS).cumsum(axis=1).reshape(-1, 5)
-        path = test.ratios(PAIRS, counts, 2).reshape(300, 250)  # all at once, which is faster
-        assert path[7] == pytest.approx(test.path(scores[7], 2), abs=1e-7)
+        path = test.path(drawn(elo, (300, 250), p), 2)
         ended = (path <= lower) | (path >= upper)
         assert ended.any(axis=1).mean() > 0.99
         rates.append((path[np.arange(300), ended.argmax(axis=1)] >= upper).mean())

@@ -27,7 +27,7 @@ HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 def agent(spec: str, elo: float, won: float, taken: float) -> dict[str, Any]:
     return {
         "spec": spec,
-        "rating": {"elo": elo, "low": elo - 20, "high": elo + 30},
+        "rating": {"elo": elo, "low": elo - 20, "high": elo + 30, "bound": ""},
         "games": 80,
         "win_share": won,
         "decisions": 4000,
@@ -64,7 +64,6 @@ def three() -> dict[str, Any]:
         "deals": 20,
         "games": 120,
         "complete": True,
-        "cycle": None,
         "seconds": 61.5,
         "rules": {"players": 2, "crown_choice": "on_roll"},
         "agents": [
@@ -198,12 +197,11 @@ def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path):
     for said in ("334 [314, 364]", pairing, "abacus", "3.11.7", "on_roll", "only 20 deals"):
         assert said in page.text
     assert "python evaluate.py random greedy" in page.text and "0123456789abcdef+" in page.text
-    assert "Cycle" not in page.text
-    summary = three() | {"cycle": "a beats b (60 %), b beats a (58 %)", "schedule": "field"}
+    summary = three() | {"schedule": "field"}
     del summary["pairings"][2]  # they never met
     write_report(tmp_path, summary | {"complete": False, "stop_rule": {"text": "a > b (H1)"}})
     text = Page((tmp_path / "report.html").read_text()).text
-    for said in ("Cycle: a beats b (60 %)", "cut short", "Stop rule: a > b (H1)."):
+    for said in ("cut short", "Stop rule: a > b (H1)."):
         assert said in text
     assert table_rows(summary)[1][4:7] == ["-", "", ">99"]
     summary["agents"][2]["rating"]["high"] = 9000

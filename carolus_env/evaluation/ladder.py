@@ -136,7 +136,6 @@ def place(
     result = rate(
         np.concatenate([np.where(some.tables == 0, 0, k) for k, some in enumerate(games, 1)]),
         np.concatenate([some.shares for some in games]),
-        [rules.team(seat) for seat in range(players)],
         np.concatenate([some.deals for some in games]),
         len(games) + 1,
         fixed={k: known[spec] for k, spec in enumerate(met, 1)},

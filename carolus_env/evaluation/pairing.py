@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -33,7 +32,7 @@ class PairingResult:
     wins: tuple[int, int]
     """Games that this agent's seats alone have won."""
     draws: int
-    """Games that neither has won alone: shared, cut off, or won by a third agent."""
+    """Games that neither has won alone: shared, or cut off."""
     win_rate: tuple[float, float]
     """See `pairing_result`: 0.5 each between equals, 1 for all wins."""
     ci95: tuple[tuple[float, float], tuple[float, float]]
@@ -45,7 +44,7 @@ class PairingResult:
     """Number of games by the reason for their end (`rules.REASON_NAMES`)."""
     decisions: tuple[int, int]
     seconds: tuple[float, float]
-    """Time that each agent took for its decisions, as far as known."""
+    """Time that each agent took for its decisions."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON."""
@@ -53,58 +52,48 @@ class PairingResult:
 
 
 def pairing_result(
-    agents: Sequence[str],
-    results: Results,
-    pair: tuple[int, int] = (0, 1),
-    team: Sequence[int] | None = None,
+    agents: Sequence[str], results: Results, pair: tuple[int, int] = (0, 1)
 ) -> PairingResult:
-    """Count the games in which both agents of a pair sat, on different teams.
+    """Count the games of two agents against each other.
 
-    An agent scores (1 + s - t) / 2 in a game, with s the win share of its teams and t that
-    of the other agent's teams. Without a third agent that is s: 1 when only its seats won, 0.5
-    when one seat of each agent shares the win. A game that a third agent won scores 0.5 for each.
-    In a game that was cut off all teams have the same share.
+    An agent scores its seats' share of the win: 1 when only they won, 0.5 when one seat of each
+    agent shares the win. In a game that was cut off all teams have the same share.
 
     The win rate is the mean score. Between equals it is 0.5, also with three players: there an
     agent has one seat in half of the games (expected share 1/3) and two in the other half (2/3).
-    An agent whose seats always win has 1.0.
 
     The interval allows for what games of one deal have in common (`mean_interval`).
 
     Args:
         agents: the names, by number.
-        results: games; those without both agents are left out.
+        results: games; those of other agents are left out.
         pair: numbers of the two.
-        team: the team of each seat; None: each seat is its own, or partners are always the same
-            agent, which comes to the same.
 
     Raises:
         ValueError: when there is no game to count.
     """
     names = agents[pair[0]], agents[pair[1]]
-    rows, sides = against(results, pair, team)
-    results = results.rows(rows)
+    results = games_of(results, pair)
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
-    seats = np.stack([results.tables == k for k in pair])
-    shares = (results.shares * sides).sum(axis=2)
-    wins = (shares > 1 - 1e-9).sum(axis=1)
-    scores = (1 + shares[0] - shares[1]) / 2
-    low, high = mean_interval(scores, results.deals)
-    rate = float(scores.mean())
-    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in seats]
-    decisions = (results.decisions * seats).sum(axis=(1, 2))
-    seconds = np.nansum(results.seconds * seats, axis=(1, 2))
+    seats = np.stack([results["table"] == k for k in pair])
+    scores = (results["shares"] * seats).sum(axis=2)
+    wins = (scores > 1 - 1e-9).sum(axis=1)
+    low, high = mean_interval(scores[0], results["deal"])
+    rate = float(scores[0].mean())
+    castles = [float(np.average(results["castles"], weights=m, axis=1).mean()) for m in seats]
+    decisions = (results["decisions"] * seats).sum(axis=(1, 2))
+    seconds = (results["seconds"] * seats).sum(axis=(1, 2))
     return PairingResult(
         agents=names,
-        deals=len(np.unique(results.deals)),
+        deals=len(np.unique(results["deal"])),
         games=games,
         wins=(int(wins[0]), int(wins[1])),
         draws=games - int(wins.sum()),
         win_rate=(rate, 1 - rate),
         ci95=((low, high), (1 - high, 1 - low)),
-        mean_rounds=float(results.rounds.mean()),
+        mean_rounds=float(results["rounds"].mean()),
         mean_castles=(castles[0], castles[1]),
         ends=count_ends(results),
         decisions=(int(decisions[0]), int(decisions[1])),
@@ -112,75 +101,24 @@ def pairing_result(
     )
 
 
-def pair_scores(
-    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the games in which two agents met as opponents, and the first one's scores.
-
-    Args:
-        results: games.
-        pair: numbers of the two agents.
-        team: the team of each seat, see `pairing_result`.
-
-    Returns:
-        ``(G,)`` rows of those games, and ``(G,)`` scores, as `pairing_result` counts them.
-    """
-    rows, sides = against(results, pair, team)
-    shares = (results.shares[rows] * sides).sum(axis=2)
-    return rows, (1 + shares[0] - shares[1]) / 2
+def games_of(results: Results, pair: tuple[int, int]) -> Results:
+    """Return the games in which these two agents sat, and no other."""
+    first, second = (results["table"] == k for k in pair)
+    return results[first.any(axis=1) & second.any(axis=1) & (first | second).all(axis=1)]
 
 
-def deal_scores(
-    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
-) -> tuple[F64, int]:
+def deal_scores(results: Results, pair: tuple[int, int]) -> tuple[F64, int]:
     """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal.
 
     Args:
         results: complete deals of one plan.
         pair: two agents that meet.
-        team: the team of each seat, see `pairing_result`.
     """
-    rows, scores = pair_scores(results, pair, team)
-    _, places, sizes = np.unique(results.deals[rows], return_inverse=True, return_counts=True)
+    met = games_of(results, pair)
+    scores = (met["shares"] * (met["table"] == pair[0])).sum(axis=1)
+    _, places, sizes = np.unique(met["deal"], return_inverse=True, return_counts=True)
     sums = np.bincount(places.reshape(-1), weights=scores)
     return sums / sizes, int(sizes[0]) if len(sizes) else 0
-
-
-def against(
-    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the games in which two agents met as opponents, and the seats of each one's teams.
-
-    The arguments are those of `pair_scores`.
-
-    Returns:
-        The rows of those games, ``(G,)``, and ``(2, G, players)``.
-    """
-    teams = np.arange(results.tables.shape[1]) if team is None else np.asarray(team)
-    partners = teams[:, None] == teams
-    first, second = ((results.tables == k) @ partners for k in pair)
-    rows = np.flatnonzero(first.any(axis=1) & second.any(axis=1) & ~(first & second).any(axis=1))
-    return rows, np.stack([first[rows], second[rows]])
-
-
-def games_together(results: Results, agents: int) -> dict[tuple[int, int], Results]:
-    """Return the games of each pair of agents that sat at one table, by their numbers, ascending.
-
-    Counting each pair in its own games takes time as the games have seats, not as they have pairs.
-    """
-    seats = results.tables.T
-    games = np.arange(len(results))
-    keys = [
-        np.unique(((np.minimum(a, b) * agents + np.maximum(a, b)) * len(games) + games)[a != b])
-        for a, b in itertools.combinations(seats, 2)
-    ]
-    numbers, rows = np.divmod(np.unique(np.concatenate(keys)), max(len(games), 1))
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    parts = np.split(rows, starts[1:]) if len(rows) else []
-    return {
-        divmod(int(number), agents): results.rows(part)
-        for number, part in zip(numbers[starts], parts, strict=True)
-    }
 
 
 def play_pairing(
@@ -219,7 +157,7 @@ def play_pairing(
 
 def count_ends(results: Results) -> dict[str, int]:
     """Return the number of games by the reason for their end."""
-    counts = np.bincount(results.reasons).tolist()
+    counts = np.bincount(results["reason"]).tolist()
     return {str(REASON_NAMES[reason]): count for reason, count in enumerate(counts) if count}
 
 

@@ -164,9 +164,7 @@ class _Match:
 
     def result(self, results: Results) -> PairingResult:
         """Return the agent's result against an opponent."""
-        seats = range(self._rules.players)
-        team = [self._rules.team(seat) for seat in seats]
-        return pairing_result(("", ""), results, (0, 1), team)
+        return pairing_result(("", ""), results)
 
     def rate_is_narrow(self, results: Results) -> bool:
         """Return whether the interval of the win rate is narrow."""

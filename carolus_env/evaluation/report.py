@@ -111,7 +111,6 @@ def _page(summary: Summary, drawn: str) -> str:
         agents=play_table(summary),
         plot=Markup(_themed(drawn)),
         stop_rule=summary.get("stop_rule"),
-        cycle=summary["cycle"],
         deals=summary["deals"],
         few_deals=summary["deals"] < FEW_DEALS,
         tiles=tiles,
@@ -206,7 +205,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             if beyond:
                 axes.plot(end, y, marker, color=BLUE, markersize=5)
         axes.annotate(
-            elo(line.rating, line.won),
+            elo(line.rating, line.bound),
             (1, y),
             (8, 0),
             xycoords=axes.get_yaxis_transform(),

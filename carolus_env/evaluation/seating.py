@@ -1,14 +1,13 @@
-"""Schedules: the line-ups of agents, their seats, and how often they meet.
+"""Schedules: which agents meet, in which seats, and how often.
 
-Agents are compared at a `Meeting`, in every seating that a fair comparison needs. A *deal* is one
-set-up with fixed dice (`carolus_env.evaluation.games`). Every deal is played in every seating, so
-neither luck nor seats favour anyone. A `Plan` numbers all games of a tournament, deal by deal:
+Two agents are compared at a `Meeting`, in every seating that a fair comparison needs. A *deal* is
+one set-up with fixed dice (`carolus_env.evaluation.games`). Every deal is played in every seating,
+so neither luck nor seats favour anyone. A `Plan` numbers all games of a tournament, deal by deal:
 when it stops early, all meetings have had the same deals.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.system.options import array, instance, whole_number, whole_numbers
 
-SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
+SCHEDULES: Final = ("round_robin", "field")
 """Schedules of a tournament, see `meetings`."""
 ALONE: Final = "alone"
 """A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
@@ -32,14 +31,14 @@ MOST_GAMES: Final = 10**8
 
 
 class Meeting(NamedTuple):
-    """Agents that are compared with each other, and all their seatings.
+    """Two agents that are compared with each other, and all their seatings.
 
     Attributes:
         agents: the agents' numbers, ascending.
         seatings: ``(S, players)`` int64, the agent at each seat.
     """
 
-    agents: tuple[int, ...]
+    agents: tuple[int, int]
     seatings: npt.NDArray[np.int64]
 
 
@@ -97,82 +96,35 @@ def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
     return Meeting((first, second), np.array([first, second])[np.array(rotation)])
 
 
-def _mixed(agents: tuple[int, int, int]) -> Meeting:
-    """Return all six orders of three agents for three players: each sits in every seat equally."""
-    return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
-
-
-def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
-    """Return all seatings of three or four agents as four players in teams of two different agents.
-
-    Four agents make two teams in three ways, so any two that meet also meet with their partners
-    exchanged. Of three, the two teams share one, who helps and hinders both others alike. Each way
-    has four seatings: every agent in every seat, and either opponent behind it equally often.
-    """
-    teams = itertools.combinations(agents, 2)
-    shared = 4 - len(agents)  # agents on both teams
-    ways = [
-        (*first, *second)
-        for first, second in itertools.combinations(teams, 2)
-        if len({*first} & {*second}) == shared
-    ]
-    seats = [seat for team in (0, 1) for seat in range(4) if rules.team(seat) == team]
-    order = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
-    turns = np.array(ways, np.int64)[:, order].reshape(-1, 4)
-    return Meeting(agents, turns[:, np.argsort(seats)])
-
-
 def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
     """Return all meetings of a tournament.
 
     Args:
-        schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
-            of the others), ``mixed`` (three players: every three agents together) or
-            ``strangers`` (four players: every four agents together, in teams of two; or all
-            three, where there are no more); or `ALONE`.
+        schedule: ``round_robin`` (every pair of agents) or ``field`` (the first agent against each
+            of the others); or `ALONE`.
         rules: number of players, and who are partners.
         agents: number of agents.
 
     Raises:
-        ValueError: for an unknown schedule, too few agents, ``mixed`` without three players or
-            ``strangers`` without four, `ALONE` with several agents.
+        ValueError: for an unknown schedule, too few agents, or `ALONE` with several agents.
     """
     if schedule == ALONE:
         if agents != 1:
             raise ValueError(f"alone is for one agent, got {agents}")
-        return [Meeting((0,), np.zeros((1, rules.players), np.int64))]
+        return [Meeting((0, 0), np.zeros((1, rules.players), np.int64))]
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
-    if schedule == "mixed":
-        if rules.players != 3:
-            raise ValueError(f"mixed is for 3 players, got {rules.players}")
-        if agents < 3:
-            raise ValueError(f"mixed needs three agents, got {agents}")
-        _check_deal(schedule, agents, 6 * math.comb(agents, 3))
-        return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
-    if schedule == "strangers":
-        if rules.players != 4:
-            raise ValueError(f"strangers is for 4 players, got {rules.players}")
-        if agents < 3:
-            raise ValueError(f"strangers needs three agents, got {agents}")
-        _check_deal(schedule, agents, 12 * math.comb(agents, min(agents, 4)))
-        together = itertools.combinations(range(agents), min(agents, 4))
-        return [_strangers(rules, chosen) for chosen in together]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
-    firsts = range(agents if schedule == "round_robin" else 1)
     pairs = math.comb(agents, 2) if schedule == "round_robin" else agents - 1
-    _check_deal(schedule, agents, pairs * (6 if rules.players == 3 else 2))
-    return [pairing(rules, i, j) for i in firsts for j in range(i + 1, agents)]
-
-
-def _check_deal(schedule: str, agents: int, games: int) -> None:
-    """Refuse a deal of too many games, before its meetings fill the memory."""
-    if games > MOST_GAMES:
+    games = pairs * (6 if rules.players == 3 else 2)
+    if games > MOST_GAMES:  # before they fill the memory
         raise ValueError(
             f"{schedule} of {agents} agents has {games:,} games a deal, at most {MOST_GAMES:,} "
             "are possible"
         )
+    firsts = range(agents if schedule == "round_robin" else 1)
+    return [pairing(rules, i, j) for i in firsts for j in range(i + 1, agents)]
 
 
 def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
@@ -259,17 +211,9 @@ class Plan:
         return meetings(self.schedule, self.rules, len(self.agents))
 
     @property
-    def team(self) -> list[int]:
-        """The team of each seat."""
-        return [self.rules.team(seat) for seat in range(self.rules.players)]
-
-    @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """All pairs of agents that meet, ascending."""
-        result = {
-            pair for meeting in self.meetings for pair in itertools.combinations(meeting.agents, 2)
-        }
-        return sorted(result)
+        return [meeting.agents for meeting in self.meetings]
 
     @cached_property
     def games_per_deal(self) -> int:

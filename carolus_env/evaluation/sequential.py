@@ -15,9 +15,9 @@ whoever they are. Plain Elo points are other units: where most deals are shared 
 difference in Elo is a large one in nElo.
 
 `SequentialTest` is the generalised sequential probability ratio test (Li, Liu and Ying, Sequential
-Analysis 33, 2014) of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1``. The likelihood of the deal
-scores is multinomial, over any set of values, and is maximised under each hypothesis (Van den
-Bergh, "Normalized Elo: practical guide", section 4.1). Its error rates are asymptotic.
+Analysis 33, 2014) of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1``. The likelihood is that of
+normal deal scores, maximised over their deviation under each hypothesis. Its error rates are
+asymptotic.
 
 `widening` is the factor by which intervals that are nearly normal must widen so that, however often
 they are looked at, the chance that one ever leaves out the true value is `ERROR_RATE`, in the limit
@@ -54,10 +54,7 @@ MOST_ELO: Final = 2000.0
 BEST_DEALS: Final = 500
 """Number of deals at which `widening` is least, compared with any other choice."""
 
-_VIRTUAL: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was observed, as in fishtest
 _TOLERANCE: Final = 1e-9
-_ROUNDS: Final = 100  # maximum of an iteration's steps; it takes about five
-_CHUNK: Final = 4096  # deals whose ratio is computed at once
 
 
 class Outcome(NamedTuple):
@@ -106,47 +103,33 @@ class SequentialTest:
         high = math.log((1 - ERROR_RATE) / ERROR_RATE)
         return -high, high
 
-    def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> F64:
-        """Return the log-likelihood ratio, H1 over H0, of each row of counts.
-
-        So that no hypothesis is impossible, the scores 0, 1/2 and 1, if not observed, count as a
-        thousandth of a deal, as in fishtest.
-
-        Args:
-            values: ``(K,)`` deal scores, 0 to 1, all different.
-            counts: ``(N, K)``: how many deals had each score; each row has at least one.
-            games: games of a deal, 1 or more.
-
-        Returns:
-            ``(N,)``.
-        """
-        scores, numbers = _regular(np.asarray(values, float), np.asarray(counts, float))
-        total = numbers.sum(axis=1)
-        shares = numbers / total[:, None]
-        scale = math.sqrt(games) / NELO
-        fits = [_log_fit(scores, shares, elo * scale) for elo in (self.elo0, self.elo1)]
-        result: F64 = total * (shares * (fits[1] - fits[0])).sum(axis=1)
-        return result
-
     def path(self, scores: npt.ArrayLike, games: int) -> F64:
-        """Return the log-likelihood ratio after each deal, ``(D,)``.
+        """Return the log-likelihood ratio, H1 over H0, after each deal, ``(..., D)``.
 
         Args:
-            scores: ``(D,)`` deal scores.
+            scores: ``(..., D)`` deal scores.
             games: games of a deal.
 
         Raises:
             ValueError: for scores below 0 or above 1.
         """
-        values, levels = _levels(scores)
-        parts = []
-        before = np.zeros(len(values))
-        for start in range(0, len(levels), _CHUNK):
-            each = levels[start : start + _CHUNK, None] == np.arange(len(values))
-            counts = before + each.cumsum(axis=0)
-            before = counts[-1]
-            parts.append(self.ratios(values, counts, games))
-        return np.concatenate([np.zeros(0), *parts])
+        z = np.asarray(scores, float) - 0.5
+        if not (np.abs(z) <= 0.5 + _TOLERANCE).all():
+            raise ValueError(
+                f"deal scores must be from 0 to 1, got {z.min() + 0.5} to {z.max() + 0.5}"
+            )
+        deals = np.arange(1, z.shape[-1] + 1)
+        mean = z.cumsum(axis=-1) / deals
+        square = np.maximum((z * z).cumsum(axis=-1) / deals, _TOLERANCE)
+
+        def likelihood(elo: float) -> F64:
+            """Return the largest log-likelihood of a deal, for any deviation 1 / u."""
+            t = elo * math.sqrt(games) / NELO
+            u = (t * mean + np.sqrt(np.square(t * mean) + 4 * square)) / (2 * square)
+            result: F64 = np.log(u) - square * u * u / 2 + t * mean * u - t * t / 2
+            return result
+
+        return deals * (likelihood(self.elo1) - likelihood(self.elo0))
 
     def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
         """Return the test's outcome: the first deal after which a bound is reached decides.
@@ -194,99 +177,3 @@ def widening(deals: int) -> float:
     part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)
     half = math.sqrt(2 * (part + 1) / part * math.log(math.sqrt(part + 1) / ERROR_RATE))
     return half / NormalDist().inv_cdf(1 - ERROR_RATE / 2)
-
-
-# ------------------------------------------------------------------------------------ likelihood
-
-
-def _levels(scores: npt.ArrayLike) -> tuple[F64, npt.NDArray[np.int64]]:
-    """Return the different scores, ascending, and the number of each deal's among them."""
-    result = np.asarray(scores, float)
-    low, high = float(result.min(initial=0.5)), float(result.max(initial=0.5))
-    if not (low >= -_TOLERANCE and high <= 1 + _TOLERANCE):
-        raise ValueError(f"deal scores must be from 0 to 1, got {low} to {high}")
-    result = np.clip(result, 0, 1)
-    values, places = np.unique(np.round(result, 9), return_inverse=True)
-    return values, places.reshape(-1)
-
-
-def _regular(values: F64, counts: F64) -> tuple[F64, F64]:
-    """Return values that include 0, 1/2 and 1, and counts in which these are never 0."""
-    scores = np.union1d(values, [0.0, 0.5, 1.0])
-    numbers = np.zeros((len(counts), len(scores)))
-    numbers[:, np.searchsorted(scores, values)] = counts
-    must = np.isin(scores, [0.0, 0.5, 1.0])
-    numbers[:, must] = np.maximum(numbers[:, must], _VIRTUAL)
-    return scores, numbers
-
-
-def _log_fit(values: F64, shares: F64, t: float) -> F64:
-    """Return the most likely probabilities, given ``shares``, for (mean - 1/2) / deviation = ``t``.
-
-    A fixed point is sought: the condition is made linear in the probabilities around the last
-    ones, by which the problem becomes one equation (`_root`). For ``t > 0`` the deviation is
-    concave in the probabilities, so from a start that fulfils the condition every step is possible
-    and none makes the likelihood less. The start is a coin.
-
-    Args:
-        values: ``(K,)``.
-        shares: ``(N, K)`` with sums 1; 0: this value is left out.
-        t: the condition.
-
-    Returns:
-        ``(N, K)``: logarithms of the probabilities, less those of the shares; 0 where left out.
-    """
-    observed = shares > 0
-    mean = np.full(len(shares), 0.5 + 0.5 * t / math.sqrt(1 + t * t))
-    deviation = np.full(len(shares), 0.5 / math.sqrt(1 + t * t))
-    result = np.zeros(shares.shape)
-    rows = np.arange(len(shares))
-    root = np.zeros(len(shares))
-    for _ in range(_ROUNDS if t else 1):
-        mu, sigma = mean[rows, None], deviation[rows, None]
-        slopes = values - 0.5 - t * sigma / 2 * (1 + np.square((values - mu) / sigma))
-        slopes = np.where(observed[rows], slopes, 0.0)
-        root[rows] = _root(slopes, shares[rows], root[rows])
-        log = -np.log1p(root[rows, None] * slopes)
-        fitted = shares[rows] * np.exp(log)
-        fitted /= fitted.sum(axis=1, keepdims=True)
-        moved = np.abs(log - result[rows]).max(axis=1) > _TOLERANCE
-        result[rows] = log
-        mean[rows] = fitted @ values
-        square = (fitted * np.square(values - mean[rows, None])).sum(axis=1)
-        deviation[rows] = np.sqrt(square)
-        rows = rows[moved]
-        if not len(rows):
-            break
-    return result
-
-
-def _root(slopes: F64, shares: F64, guess: F64) -> F64:
-    """Solve ``sum(shares * slopes / (1 + x * slopes)) = 0`` for x: Newton's method in a bracket.
-
-    The sum falls as x grows, from infinity to minus infinity.
-
-    Args:
-        slopes: ``(N, K)``, in each row some above 0 and some below.
-        shares: ``(N, K)``, not negative.
-        guess: ``(N,)``.
-    """
-    low = -1 / slopes.max(axis=1)
-    high = -1 / slopes.min(axis=1)
-    result = np.where((guess > low) & (guess < high), guess, 0.0)
-    rows = np.arange(len(slopes))
-    for _ in range(_ROUNDS):
-        x = result[rows]
-        parts = slopes[rows] / (1 + x[:, None] * slopes[rows])
-        weighted = shares[rows] * parts
-        value, slope = weighted.sum(axis=1), (weighted * parts).sum(axis=1)
-        above = value > 0
-        low[rows] = np.where(above, x, low[rows])
-        high[rows] = np.where(above, high[rows], x)
-        step = x + value / slope
-        inside = (step > low[rows]) & (step < high[rows])
-        result[rows] = np.where(inside, step, (low[rows] + high[rows]) / 2)
-        rows = rows[np.abs(result[rows] - x) > 1e-12 * (1 + np.abs(x))]
-        if not len(rows):
-            break
-    return result

@@ -13,9 +13,6 @@ from carolus_env.evaluation.pairing import (
     PairingResult,
     count_ends,
     deal_scores,
-    games_together,
-    mean_interval,
-    pair_scores,
     pairing_result,
 )
 from carolus_env.evaluation.ratings import Ratings, rate
@@ -41,11 +38,14 @@ def complete_deals(plan: Plan, results: Results) -> Results:
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
     """Return each pair of agents that met, with its result over complete deals."""
-    games = games_together(complete_deals(plan, results), len(plan.agents))
+    counted = complete_deals(plan, results)
+    if not len(counted):
+        return []
+    meetings = plan.fixtures(0, plan.games_per_deal).meetings
+    of_game = np.tile(meetings, len(counted) // plan.games_per_deal)
     return [
-        (pair, pairing_result(plan.agents, games[pair], pair, plan.team))
-        for pair in plan.pairs
-        if pair in games
+        (pair, pairing_result(plan.agents, counted.rows(of_game == number), pair))
+        for number, pair in enumerate(plan.pairs)
     ]
 
 
@@ -55,7 +55,6 @@ def ratings(plan: Plan, results: Results) -> Ratings:
     return rate(
         counted.tables,
         counted.shares,
-        np.array(plan.team),
         counted.deals,
         len(plan.agents),
         anchor=anchor(plan.agents, plan.schedule),
@@ -116,7 +115,6 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
         "complete": complete,
         "agents": agents,
         "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in paired],
-        "cycle": cycle(plan, counted),
         "play": {"mean_rounds": float(counted.rounds.mean()), "ends": count_ends(counted)},
         "versions": versions("torch"),
         "machine": machine(),
@@ -141,7 +139,7 @@ def standing(plan: Plan, results: Results, ratings: Callable[[], Ratings]) -> di
           so that they hold at any time.
     """
     if plan.test is not None:
-        outcome = plan.test.outcome(*deal_scores(results, TESTED, plan.team))
+        outcome = plan.test.outcome(*deal_scores(results, TESTED))
         return {
             "reached": outcome.verdict != UNDECIDED,
             "test": plan.to_dict()["test"],
@@ -177,32 +175,3 @@ def standing_text(plan: Plan, standing: dict[str, Any]) -> str:
         f"after {standing['deals']:,} deals; log-likelihood ratio {standing['ratio']:.2f} "
         f"({low:.2f} to {high:.2f}){elo}"
     )
-
-
-def cycle(plan: Plan, results: Results) -> str | None:
-    """Return the clearest cycle of three agents in words; None where there is none.
-
-    An agent beats another when its win rate is above one half with 95 % confidence in all pairs
-    together (Bonferroni).
-    """
-    names, games = labels(plan.agents), games_together(results, len(plan.agents))
-    beats = np.zeros((len(names), len(names)))  # win rates, where it does
-    for i, j in plan.pairs:
-        rows, scores = pair_scores(games[i, j], (i, j), plan.team)
-        deals = games[i, j].deals[rows]
-        low, high = mean_interval(scores, deals, 1 - 0.05 / len(plan.pairs))
-        rate = float(scores.mean())
-        if low > 0.5:
-            beats[i, j] = rate
-        elif high < 0.5:
-            beats[j, i] = 1 - rate
-    clearest, links = 0.0, []
-    for i in range(len(names)):  # the least of three links, for all j and k at once
-        least = np.minimum(np.minimum(beats[i][:, None], beats), beats[:, i])
-        if least.max() > clearest:
-            clearest = least.max()
-            j, k = np.unravel_index(least.argmax(), least.shape)
-            links = [(i, int(j)), (int(j), int(k)), (int(k), i)]
-    if not links:
-        return None
-    return ", ".join(f"{names[i]} beats {names[j]} ({100 * beats[i, j]:.0f} %)" for i, j in links)

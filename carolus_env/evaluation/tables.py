@@ -72,6 +72,8 @@ class StandingsRow:
     name: str
     """The agent's spec; with a number where two agents have the same."""
     rating: Rating
+    bound: str
+    """What the games say of the rating, see `ratings.Ratings.bounds`."""
     won: float
     """Win rate in all games."""
     against: tuple[float | None, ...]
@@ -92,6 +94,7 @@ def standings(summary: Summary) -> list[StandingsRow]:
             agent=k,
             name=names[k],
             rating=_rating(agents[k]["rating"]),
+            bound=agents[k]["rating"]["bound"],
             won=agents[k]["win_share"],
             against=tuple(rates.get((k, other)) for other in order),
         )
@@ -116,7 +119,7 @@ def cross_table(summary: Summary) -> Table:
         [
             Cell(str(rank)),
             name,
-            Cell(elo(line.rating, line.won)),
+            Cell(elo(line.rating, line.bound)),
             Cell(percent(line.won, 1)),
             *(
                 Cell("-" if other == rank else percent(rate), rate=rate)
@@ -224,17 +227,16 @@ def spaced(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def elo(rating: Rating, won: float) -> str:
-    """Return a rating and its interval; one end, where all games were won or lost.
+def elo(rating: Rating, bound: str) -> str:
+    """Return a rating and its interval, or the one end that the games support.
 
     Args:
         rating: the rating.
-        won: the agent's win rate in all games.
+        bound: see `ratings.Ratings.bounds`.
     """
     point, low, high = map(round, rating)
-    if low < high and won in (0, 1):
-        return f"above {low}" if won else f"below {high}"
-    return f"{point} [{low}, {high}]"
+    ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
+    return ends.get(bound, bound)
 
 
 def percent(rate: float | None, digits: int = 0) -> str:
@@ -328,7 +330,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
 
 
 def print_tables(title: str, summary: dict[str, Any], *, ratings: bool = True) -> None:
-    """Print a row for each pairing, the stop rule, the cross table, and a cycle of agents.
+    """Print a row for each pairing, the stop rule and the cross table.
 
     Args:
         title: title of the first table.
@@ -341,8 +343,6 @@ def print_tables(title: str, summary: dict[str, Any], *, ratings: bool = True) -
         return
     print(f"{summary['stop_rule']['text']}\n" if "stop_rule" in summary else "")
     print(text_table(cross_table(summary), width))
-    if summary["cycle"]:
-        print(f"cycle: {summary['cycle']}")
 
 
 def text_table(table: Table, width: int | None = None) -> str:
