@@ -22,6 +22,7 @@ from carolus_env.evaluation import bench, regret, report, tables
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
+from carolus_env.evaluation.summary import complete_deals
 from carolus_env.learners.provenance import commit, provenance
 from carolus_env.system import failures
 from carolus_env.system.command import (
@@ -34,7 +35,7 @@ from carolus_env.system.command import (
     parse,
     refuse_unused,
 )
-from carolus_env.system.executors import InProcess, WorkerOptions, Workers, workers_of
+from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import check_writable, locked, write_json
 from carolus_env.system.options import group, option
@@ -127,8 +128,16 @@ def main(arguments: Sequence[str], program: str) -> int:
         if options.bench:
             return _bench(options, given.get("players"), typed)
         if options.suite:
-            return _suite(options, given.get("players"))
-        _evaluate(options, typed)
+            _check_files(options)
+            regret.measure_agents(
+                _make_agents(options.agents),
+                given.get("players"),
+                json=options.json,
+                out=options.out,
+                quiet=options.quiet,
+            )
+        else:
+            _evaluate(options, typed)
         return DONE
     except (UserError, ValueError) as error:
         if options.traceback:
@@ -138,7 +147,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         raise
 
 
-# ------------------------------------------------------------------------------------ evaluation
+# ------------------------------------------------------------------------------------ one agent
 
 
 def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
@@ -173,12 +182,7 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
 
 
 def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
-    """Return why the agent cannot play each number of players, empty if it can.
-
-    Raises:
-        UserError: if it can play none of them.
-        ValueError: if the package lacks the protocol's content.
-    """
+    """Return why the agent cannot play each number of players, empty if it can."""
     reasons = {}
     for players in numbers:
         bench.suite(players)
@@ -198,17 +202,7 @@ def _bench_line(players: int, result: dict[str, Any]) -> str:
     return f"{line}, regret of a decision {mean:.1f} % ({low:.1f} - {high:.1f}) of a win"
 
 
-def _suite(options: EvaluateOptions, players: int | None) -> int:
-    """Measure agents by the package's positions."""
-    _check_files(options)
-    regret.measure_agents(
-        _make_agents(options.agents),
-        players,
-        json=options.json,
-        out=options.out,
-        quiet=options.quiet,
-    )
-    return DONE
+# ------------------------------------------------------------------------------------ tournaments
 
 
 def _evaluate(
@@ -221,14 +215,30 @@ def _evaluate(
     _check_files(options)
     made = _make_agents(options.agents)
     alone = locked(options.out) if options.out else contextlib.nullcontext()
+    trouble: Exception | None = None
     with alone, workers_of(options.work, plan.agents) as workers:
         several = not isinstance(workers, InProcess)  # workers make their own agents
         cup = evaluation.Tournament(plan, options.agents if several else made)
         requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
         if requested and played > requested and not options.quiet:
             note(f"{requested} games rounded up to {played}: complete rotations of the seats")
-        trouble = _play(options, cup, workers)
-    try:
+        try:
+            with tables.watching(cup, quiet=options.quiet) as progress:
+                cup.run(
+                    workers=workers,
+                    file=options.out and options.out / GAMES_FILE,
+                    resume=options.resume,
+                    records=options.records,
+                    progress=progress,
+                    notice=note,
+                )
+        except (UserError, ValueError) as error:
+            trouble = error
+        except OSError as error:
+            trouble = _unwritten(error)
+        except KeyboardInterrupt:
+            trouble = _interrupted(options, cup)
+    try:  # what was played, whatever happened then
         _report(options, cup, typed, ratings=protocol is None)
     except KeyboardInterrupt:
         raise _interrupted(options, cup) from None
@@ -242,11 +252,7 @@ def _evaluate(
 
 
 def _plan(options: EvaluateOptions) -> evaluation.Plan:
-    """Return the plan that the options describe.
-
-    Raises:
-        UserError, ValueError: if there is none.
-    """
+    """Return the plan that the options describe."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
     meetings = evaluation.meetings(options.schedule, options.rules, len(options.agents))
@@ -290,34 +296,26 @@ def _check_files(options: EvaluateOptions) -> None:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
-def _play(
-    options: EvaluateOptions, cup: evaluation.Tournament, workers: Workers
-) -> Exception | None:
-    """Play; return why it ended early, which is told when what was played is reported."""
-    try:
-        with tables.watching(cup, quiet=options.quiet) as progress:
-            cup.run(
-                workers=workers,
-                file=options.out and options.out / GAMES_FILE,
-                resume=options.resume,
-                records=options.records,
-                progress=progress,
-                notice=note,
-            )
-    except (UserError, ValueError) as error:
-        return error
-    except OSError as error:
-        return _unwritten(error)
-    except KeyboardInterrupt:
-        return _interrupted(options, cup)
-    return None
+def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
+    made: dict[str, bots.Agent] = {}
+    for spec in specs:
+        if spec in made:
+            continue
+        try:
+            made[spec] = bots.make(spec)
+        except bots.UnknownAgentError as error:
+            known = ", ".join(bots.known())
+            raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
+        except Exception as error:  # a user's file or model can fail in any way
+            raise agent_error(error, spec, f": {error}") from error
+    return [made[spec] for spec in specs]
 
 
 def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserError:
     """Return the error of Ctrl-C, with what is kept of a tournament."""
     text = (
         f"interrupted: {cup.games} of {cup.plan.games} games kept, "
-        f"{_counted(cup)} counted (those of complete deals)"
+        f"{len(complete_deals(cup.plan, cup.results))} counted (those of complete deals)"
     )
     return UserError(text + ("; continue with --resume" if options.out else ""), INTERRUPTED)
 
@@ -325,11 +323,6 @@ def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserEr
 def _unwritten(error: OSError) -> UserError:
     reason = error.strerror or error
     return UserError(f"{error.filename}: could not be written: {reason}", FAILED)
-
-
-def _counted(cup: evaluation.Tournament) -> int:
-    """Return the games of complete deals."""
-    return cup.games // cup.plan.games_per_deal * cup.plan.games_per_deal
 
 
 def _report(
@@ -340,7 +333,7 @@ def _report(
     Raises:
         UserError: when a file could not be written; the tables are printed all the same.
     """
-    if not _counted(cup):
+    if not len(complete_deals(cup.plan, cup.results)):
         return
     summary = {**cup.summary(), "command": typed, "commit": commit()}
     unsaved = None
@@ -357,18 +350,3 @@ def _report(
         tables.print_tables(title, summary, ratings=ratings)
     if unsaved:
         raise unsaved
-
-
-def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
-    made: dict[str, bots.Agent] = {}
-    for spec in specs:
-        if spec in made:
-            continue
-        try:
-            made[spec] = bots.make(spec)
-        except bots.UnknownAgentError as error:
-            known = ", ".join(bots.known())
-            raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
-        except Exception as error:  # a user's file or model can fail in any way
-            raise agent_error(error, spec, f": {error}") from error
-    return [made[spec] for spec in specs]

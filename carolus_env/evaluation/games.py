@@ -197,7 +197,8 @@ def _side_by_side(
         chance.roll_dealt(states, dice, rows)
         return rows
 
-    log, done = [], 0
+    log: list[tuple[Ints, npt.NDArray[np.uint8]]] = []
+    done = 0
     games = lockstep.Games(states, fixtures.tables, streams)
     try:
         for step in lockstep.play(games, agents, roll, answer=answer):

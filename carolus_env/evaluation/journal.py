@@ -150,7 +150,8 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
     try:
         plan, made_with, sources = _read_header(parse_json(lines[0]))
         parts = [np.zeros(0, result_type(plan.rules.players))]
-        for number, line in enumerate(lines[1:], 2):
+        for line in lines[1:]:
+            number += 1
             block = check(parse_json(line), dict, "a line")
             parts.append(_read_block(block, plan, games))
             games += len(parts[-1])

@@ -232,7 +232,8 @@ def play_plan(
         workers: the workers that play.
         stop: a function that says whether the games so far are enough; asked after each look, when
             the caller has taken the blocks before it.
-        looks: numbers of deals, ascending, across which no block goes; None: the plan's.
+        looks: numbers of deals, ascending, across which no block goes, up to the plan's; None:
+            those of the plan's stop rule.
         start: number of the first game to play.
         seconds: seconds that the games before took, or are thought to take.
         records: True: blocks hold game records.
@@ -243,12 +244,15 @@ def play_plan(
         ArenaError: when an agent fails, or a worker dies; blocks before it are yielded first.
         ValueError: when the agents cannot be sent to workers.
     """
-    ends = [deals * plan.games_per_deal for deals in (plan.checkpoints() if looks is None else looks)]
+    deal = plan.games_per_deal
+    ends = [deals * deal for deals in (plan.checkpoints() if looks is None else looks)]
+    asks = set(ends[:-1])
     recent = deque([(start or bool(seconds), seconds)])
 
     def tasks() -> Iterator[tuple[int, int]]:
         first = start
-        for end in (plan.games_per_deal, *ends):  # after one deal the pace of a deal is known
+        # After one deal the pace of a deal is known.
+        for end in ends if seconds else (deal, *ends):
             while first < end:
                 known, spent = map(sum, zip(*recent, strict=True))
                 size = block_size(spent / max(known, 1), end - first, workers.count)
@@ -259,18 +263,18 @@ def play_plan(
         _check_sendable(plan, agents)
     inside = isinstance(workers, InProcess)
     job = _BlockPlayer(plan, tuple(agents), records, progress if inside else None)
-    if start in ends and stop():
+    if start in asks and stop():
         return
     try:
         for _, block in executors.results(workers, job, tasks()):
             recent.append((len(block.results), max(block.seconds, 1e-9)))
-            while sum(games for games, _ in recent) - recent[0][0] >= plan.games_per_deal:
+            while sum(games for games, _ in recent) - recent[0][0] >= deal:
                 recent.popleft()
             if block.start != start:  # a block before it has failed
                 continue
             start += len(block.results)
             yield block
-            if start in ends and stop():
+            if start in asks and stop():
                 return
     except executors.UnsendableError as error:
         raise ValueError(
