@@ -221,7 +221,7 @@ def elo(rating: dict[str, Any]) -> str:
     """Return a rating and its interval, or the one end that the games support."""
     point, low, high = (round(rating[key]) for key in ("elo", "low", "high"))
     ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
-    return ends.get(rating["bound"], rating["bound"])
+    return ends.get(rating["bound"], printable(rating["bound"]))
 
 
 def percent(rate: float | None, digits: int = 0) -> str:
