@@ -19,7 +19,7 @@ from typing import Any, Final
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, regret, report, tables
-from carolus_env.evaluation.games import agent_error, refusal
+from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.summary import complete_deals
@@ -42,9 +42,13 @@ from carolus_env.system.options import group, option
 
 PROGRAM: Final = "python evaluate.py"
 GAMES = 1000
-_LENGTH, _OTHER = "number of games", "other evaluations"
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
+_OTHER: Final = "other evaluations"
+_NUMBER, _REAL, _TEXT = (
+    dict[str, Any](kind=kind, heading="number of games") for kind in (int, float, str)
+)
+_PATH: Final = dict[str, Any](kind=Path, heading="files")
 
 
 @dataclass(frozen=True)
@@ -63,44 +67,23 @@ class EvaluateOptions:
     traceback: bool = option(False, "print the whole traceback of an agent's error")
 
     games: int | None = option(
-        None,
-        f"games of each pairing, or maximum; by default {GAMES}",
-        kind=int,
-        among=(1, None),
-        heading=_LENGTH,
+        None, f"games of each pairing, or maximum; by default {GAMES}", among=(1, None), **_NUMBER
     )
     until: float | None = option(
-        None,
-        "play until every rating's interval is narrower",
-        kind=float,
-        above=0,
-        heading=_LENGTH,
-        metavar="ELO",
+        None, "play until every rating's interval is narrower", above=0, metavar="ELO", **_REAL
     )
     sprt: str | None = option(
-        None,
-        "sequential test of nElo ELO0 against ELO1",
-        kind=str,
-        heading=_LENGTH,
-        metavar="ELO0,ELO1",
+        None, "sequential test of nElo ELO0 against ELO1", metavar="ELO0,ELO1", **_TEXT
     )
 
     suite: bool = option(False, "measure regret on the suite", heading=_OTHER)
     bench: bool = option(False, "rate one agent by CarolusBench", heading=_OTHER)
 
-    out: Path | None = option(
-        None, "write games, summary and report", kind=Path, heading="files", metavar="FOLDER"
-    )
+    out: Path | None = option(None, "write games, summary and report", metavar="FOLDER", **_PATH)
     resume: bool = option(False, "go on with what is in --out, if anything is", heading="files")
-    json: Path | None = option(
-        None, "write the summary", kind=Path, heading="files", metavar="FILE"
-    )
+    json: Path | None = option(None, "write the summary", metavar="FILE", **_PATH)
     records: Path | None = option(
-        None,
-        "write .jsonl or .jsonl.gz for carolus play",
-        kind=Path,
-        heading="files",
-        metavar="FILE",
+        None, "write .jsonl or .jsonl.gz for carolus play", metavar="FILE", **_PATH
     )
     rules: Rules = group(Rules, "rules")
 
@@ -130,7 +113,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         if options.suite:
             _check_files(options)
             regret.measure_agents(
-                _make_agents(options.agents),
+                make_agents(options.agents),
                 given.get("players"),
                 json=options.json,
                 out=options.out,
@@ -154,7 +137,7 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
     """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    [agent], [name] = _make_agents(options.agents), options.agents
+    [agent], [name] = make_agents(options.agents), options.agents
     left_out = _left_out(agent, bench.DEALS if number is None else [number])
     file = options.out and options.out / BENCH_FILE
     if file and file.exists():
@@ -213,7 +196,7 @@ def _evaluate(
     if options.out:
         report.check_installed()
     _check_files(options)
-    made = _make_agents(options.agents)
+    made = make_agents(options.agents)
     alone = locked(options.out) if options.out else contextlib.nullcontext()
     trouble: Exception | None = None
     with alone, workers_of(options.work, plan.agents) as workers:
@@ -294,21 +277,6 @@ def _check_files(options: EvaluateOptions) -> None:
             raise UserError(f"{name} {path}: cannot be written: {reason}") from error
     if options.records and options.records.exists():
         raise UserError(f"--records {options.records}: exists; name another file")
-
-
-def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
-    made: dict[str, bots.Agent] = {}
-    for spec in specs:
-        if spec in made:
-            continue
-        try:
-            made[spec] = bots.make(spec)
-        except bots.UnknownAgentError as error:
-            known = ", ".join(bots.known())
-            raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
-        except Exception as error:  # a user's file or model can fail in any way
-            raise agent_error(error, spec, f": {error}") from error
-    return [made[spec] for spec in specs]
 
 
 def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserError:

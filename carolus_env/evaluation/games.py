@@ -11,14 +11,14 @@ states; the generator in a copy comes from that stream and does not reveal the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots import Agent, Checked, lockstep
+from carolus_env.bots import Agent, AgentLike, Checked, lockstep, make
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
@@ -87,6 +87,22 @@ def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
     else:
         result = ArenaError(f"agent {agent!r}{what}", agent, what.lstrip(": "))
     result.traceback = failures.full_traceback(error)
+    return result
+
+
+def make_agents(agents: Iterable[AgentLike]) -> list[Agent]:
+    """Make agents (`bots.make`), those of the same spec once; any failure is an `ArenaError`."""
+    made: dict[Any, Agent] = {}
+    result = []
+    for agent in agents:
+        key = agent if isinstance(agent, str) else id(agent)
+        if key not in made:
+            try:
+                made[key] = make(agent)
+            except Exception as error:  # a user's file or model can fail in any way
+                name = agent if isinstance(agent, str) else getattr(agent, "name", "agent")
+                raise agent_error(error, name, f": {error}") from error
+        result.append(made[key])
     return result
 
 

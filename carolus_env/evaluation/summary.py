@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -94,7 +94,7 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
             zip(plan.agents, agent_statistics(counted, len(plan.agents)), strict=True)
         )
     ]
-    rule = standing(plan, counted, lambda: rating)
+    rule = standing(plan, counted, rating)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -114,13 +114,13 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
     }
 
 
-def standing(plan: Plan, results: Results, ratings: Callable[[], Ratings]) -> dict[str, Any] | None:
+def standing(plan: Plan, results: Results, rated: Ratings | None = None) -> dict[str, Any] | None:
     """Return the stop rule's state as plain values for JSON; None: the plan has none.
 
     Args:
         plan: the tournament's plan.
         results: complete deals, at least one.
-        ratings: a function that computes the ratings, where the rule needs them.
+        rated: their ratings, if known.
 
     Returns:
         ``reached``: whether the rule ends the tournament; ``text``: the state in one line; and
@@ -130,7 +130,8 @@ def standing(plan: Plan, results: Results, ratings: Callable[[], Ratings]) -> di
           so that they hold at any time.
     """
     if plan.until is not None:
-        factor, rated = sequential.widening(len(results) // plan.games_per_deal), ratings()
+        factor = sequential.widening(len(results) // plan.games_per_deal)
+        rated = rated or ratings(plan, results)
         return {
             "reached": bool((factor * (rated.high - rated.low) < plan.until).all()),
             "until": plan.until,

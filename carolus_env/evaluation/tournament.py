@@ -27,7 +27,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env import bots
 from carolus_env.bots import Agent, AgentLike
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.bots.registry import is_function
@@ -111,10 +110,9 @@ class Tournament:
                 workers that the caller has and closes, as `system.executors.Cluster`.
             file: results file to write (`carolus_env.evaluation.journal`), block by block.
             resume: go on with the tournament in ``file``, if it exists.
-            records: file of game records to write (docs/formats.md), of the games that this call
-                plays; compressed if its name ends in ``.gz``.
-            progress: a function of the number of finished games, after each block and, on one
-                process, after each game.
+            records: file of game records to write, of the games that this call plays; compressed
+                if its name ends in ``.gz``.
+            progress: a function of the number of finished games.
             notice: a function of a line for the user.
 
         Raises:
@@ -163,7 +161,8 @@ class Tournament:
     def _open(
         self, file: str | os.PathLike[str], resume: bool, notice: Callable[[str], None]
     ) -> Log:
-        sources = [self._fingerprint(spec) for spec in self._agents]
+        players = self.plan.rules.players
+        sources = [fingerprint(agent, players) for agent in games.make_agents(self._agents)]
         if not (resume and Path(file).exists()):
             log = journal.begin(file, self.plan, sources)
             if self.games:
@@ -175,22 +174,13 @@ class Tournament:
         self._parts, self.seconds = [saved.results], saved.wall
         return log
 
-    def _fingerprint(self, spec: AgentLike) -> dict[str, str]:
-        try:
-            return fingerprint(bots.make(spec), self.plan.rules.players)
-        except Exception as error:  # a user's file or model can fail in any way
-            name = spec if isinstance(spec, str) else getattr(spec, "name", "agent")
-            raise games.agent_error(error, name, f": {error}") from error
-
     def standing(self) -> dict[str, Any] | None:
         """Return the stop rule's state after the complete deals (see `evaluation.summary`).
 
         None without a stop rule or a complete deal.
         """
         counted = summaries.complete_deals(self.plan, self.results)
-        if not len(counted):
-            return None
-        return summaries.standing(self.plan, counted, lambda: summaries.ratings(self.plan, counted))
+        return summaries.standing(self.plan, counted) if len(counted) else None
 
     def _stops(self) -> bool:
         result = self.standing()
@@ -332,15 +322,7 @@ class _BlockPlayer:
     progress: Progress | None
 
     def __call__(self) -> Callable[[int, int], Block]:
-        made: dict[str, Agent] = {}
-        agents = []
-        for spec in self.agents:
-            if isinstance(spec, str) and spec not in made:
-                try:
-                    made[spec] = bots.make(spec)
-                except Exception as error:  # a user's file or model can fail in any way
-                    raise games.agent_error(error, spec, f": {error}") from error
-            agents.append(made[spec] if isinstance(spec, str) else bots.make(spec))
+        agents = games.make_agents(self.agents)
         games.warm_up(agents, self.plan.rules)
         return partial(self.block, agents)
 
