@@ -123,7 +123,8 @@ def rows(
             (played[low, rung]["shares"] * (played[low, rung]["table"] == 1)).sum(axis=1).mean()
             for low in below
         ]
-        row = {name: round(elo, 1) for name, elo in ratings.of(rung).items()}
+        values = ratings.of(rung)
+        row = {name: round(values[name], 1) for name in ("elo", "low", "high")}
         gap = [round(elo, 1) for elo in ratings.difference(rung, rung - 1)] if rung else []
         result.append({"spec": spec, **row, "gap": gap, "wins": [round(w, 4) for w in wins]})
     return result

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from test_tournament import rates  # noqa: F401
 
-from carolus_env import __version__, bots, commands, evaluation
+from carolus_env import __version__, bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, ladder, regret, report, tables, tournament
+from carolus_env.evaluation import bench, ladder, report, tables, tournament
 from carolus_env.evaluation.regret import Regret
 from carolus_env.records import read_records
 
@@ -287,11 +287,11 @@ def test_what_the_extra_has_is_asked_for_before_anything_is_played(run, tmp_path
         code, out, err = run(*words)
     assert (code, out) == (1, "")
     assert "pip install 'carolus-env[evaluation]'" in err and err.count("\n") == 1
-    for name in [name for name in sys.modules if name.split(".")[0] == "rich"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    for module in (evaluate, tables, report, regret):
-        monkeypatch.delitem(sys.modules, module.__name__)
-    assert commands.run("evaluate", words, "python evaluate.py") == 1
+    program = "import sys; sys.modules['rich'] = None; from carolus_env.commands import run; "
+    program += "sys.exit(run('evaluate', sys.argv[1:], 'python evaluate.py'))"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'carolus-env[evaluation]'" in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "cup").exists()
 
 

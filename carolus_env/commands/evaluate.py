@@ -303,10 +303,12 @@ def _report(
     """
     if not len(complete_deals(cup.plan, cup.results)):
         return
-    summary = {**cup.summary(), "command": typed, "commit": commit()}
-    unsaved = None
+    summary, unsaved = cup.summary(), None
+    files = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]
+    if files:
+        summary |= {"command": typed, "commit": commit()}
     try:
-        for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
+        for path in files:
             write_json(path, summary)
         if options.out:
             report.write_report(options.out, summary)
