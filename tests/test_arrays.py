@@ -188,7 +188,7 @@ def test_a_data_set_of_named_agents_is_made_by_one_command(tmp_path, capsys):
     wanted = to_arrays(read_games(tmp_path / "records.jsonl"))
     for name, array in wanted._asdict().items():
         np.testing.assert_array_equal(result[name], array)
-    np.testing.assert_array_equal(result["tables"], cup.results.tables)
+    np.testing.assert_array_equal(result["tables"], cup.results["table"])
     card = (out / "README.md").read_text()
     assert "| `greedy` | 20 |" in card and "--games 20" in card and "| `returns` |" in card
     assert dataset.main([*words, "--out", str(out)]) == 2

@@ -34,7 +34,9 @@ class Command(NamedTuple):
 
 COMMANDS: Final = {
     "train": Command("commands.train", "train an agent by self-play", "train"),
-    "evaluate": Command("commands.evaluate", "let agents play each other: win rates, ratings"),
+    "evaluate": Command(
+        "commands.evaluate", "let agents play each other: win rates, ratings", "evaluation"
+    ),
     "play": Command("play.__main__", "play in the browser or the terminal, view games", "play"),
     "replay": Command("replay", "replay game records and compare them with the engine"),
     "dataset": Command("commands.dataset", "make arrays for offline learning from agents' games"),

@@ -20,9 +20,10 @@ from typing import Any, Final
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, regret, report, tables
-from carolus_env.evaluation.games import agent_error, refusal
+from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
+from carolus_env.evaluation.summary import complete_deals
 from carolus_env.learners.provenance import commit, provenance
 from carolus_env.system import failures
 from carolus_env.system.command import (
@@ -35,16 +36,20 @@ from carolus_env.system.command import (
     parse,
     refuse_unused,
 )
-from carolus_env.system.executors import InProcess, WorkerOptions, Workers, workers_of
+from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import check_writable, is_standard, locked, write_json
 from carolus_env.system.options import group, option
 
 PROGRAM: Final = "python evaluate.py"
 GAMES = 1000
-_LENGTH, _OTHER = "number of games", "other evaluations"
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
+_OTHER: Final = "other evaluations"
+_NUMBER, _REAL, _TEXT = (
+    dict[str, Any](kind=kind, heading="number of games") for kind in (int, float, str)
+)
+_PATH: Final = dict[str, Any](kind=Path, heading="files")
 
 
 @dataclass(frozen=True)
@@ -63,44 +68,23 @@ class EvaluateOptions:
     traceback: bool = option(False, "print the whole traceback of an agent's error")
 
     games: int | None = option(
-        None,
-        f"games of each pairing, or maximum; by default {GAMES}",
-        kind=int,
-        among=(1, None),
-        heading=_LENGTH,
+        None, f"games of each pairing, or maximum; by default {GAMES}", among=(1, None), **_NUMBER
     )
     until: float | None = option(
-        None,
-        "play until every rating's interval is narrower",
-        kind=float,
-        above=0,
-        heading=_LENGTH,
-        metavar="ELO",
+        None, "play until every rating's interval is narrower", above=0, metavar="ELO", **_REAL
     )
     sprt: str | None = option(
-        None,
-        "sequential test of nElo ELO0 against ELO1",
-        kind=str,
-        heading=_LENGTH,
-        metavar="ELO0,ELO1",
+        None, "sequential test of nElo ELO0 against ELO1", metavar="ELO0,ELO1", **_TEXT
     )
 
     suite: bool = option(False, "measure regret on the suite", heading=_OTHER)
     bench: bool = option(False, "rate one agent by CarolusBench", heading=_OTHER)
 
-    out: Path | None = option(
-        None, "write games, summary and report", kind=Path, heading="files", metavar="FOLDER"
-    )
+    out: Path | None = option(None, "write games, summary and report", metavar="FOLDER", **_PATH)
     resume: bool = option(False, "go on with what is in --out, if anything is", heading="files")
-    json: Path | None = option(
-        None, "write the summary", kind=Path, heading="files", metavar="FILE"
-    )
+    json: Path | None = option(None, "write the summary", metavar="FILE", **_PATH)
     records: Path | None = option(
-        None,
-        "write .jsonl or .jsonl.gz for carolus play",
-        kind=Path,
-        heading="files",
-        metavar="FILE",
+        None, "write .jsonl or .jsonl.gz for carolus play", metavar="FILE", **_PATH
     )
     rules: Rules = group(Rules, "rules")
 
@@ -130,8 +114,16 @@ def main(arguments: Sequence[str], program: str) -> int:
         if options.bench:
             return _bench(options, given.get("players"), typed)
         if options.suite:
-            return _suite(options, given.get("players"))
-        _evaluate(options, typed)
+            _check_files(options)
+            regret.measure_agents(
+                make_agents(options.agents),
+                given.get("players"),
+                json=options.json,
+                out=options.out,
+                quiet=options.quiet,
+            )
+        else:
+            _evaluate(options, typed)
         return DONE
     except (UserError, ValueError) as error:
         if options.traceback:
@@ -141,14 +133,14 @@ def main(arguments: Sequence[str], program: str) -> int:
         raise
 
 
-# ------------------------------------------------------------------------------------ evaluation
+# ------------------------------------------------------------------------------------ one agent
 
 
 def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
     """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    [agent], [name] = _make_agents(options.agents), options.agents
+    [agent], [name] = make_agents(options.agents), options.agents
     left_out = _left_out(agent, bench.DEALS if number is None else [number])
     file = options.out and options.out / BENCH_FILE
     if file and file.exists():
@@ -176,12 +168,7 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
 
 
 def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
-    """Return why the agent cannot play each number of players, empty if it can.
-
-    Raises:
-        UserError: if it can play none of them.
-        ValueError: if the package lacks the protocol's content.
-    """
+    """Return why the agent cannot play each number of players, empty if it can."""
     reasons = {}
     for players in numbers:
         bench.suite(players)
@@ -201,17 +188,7 @@ def _bench_line(players: int, result: dict[str, Any]) -> str:
     return f"{line}, regret of a decision {mean:.1f} % ({low:.1f} - {high:.1f}) of a win"
 
 
-def _suite(options: EvaluateOptions, players: int | None) -> int:
-    """Measure agents by the package's positions."""
-    _check_files(options)
-    regret.measure_agents(
-        _make_agents(options.agents),
-        players,
-        json=options.json,
-        out=options.out,
-        quiet=options.quiet,
-    )
-    return DONE
+# ------------------------------------------------------------------------------------ tournaments
 
 
 def _evaluate(
@@ -222,16 +199,32 @@ def _evaluate(
     if options.out:
         report.check_installed()
     _check_files(options)
-    made = _make_agents(options.agents)
+    made = make_agents(options.agents)
     alone = locked(options.out) if options.out else contextlib.nullcontext()
+    trouble: Exception | None = None
     with alone, workers_of(options.work, plan.agents) as workers:
         several = not isinstance(workers, InProcess)  # workers make their own agents
         cup = evaluation.Tournament(plan, options.agents if several else made)
         requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
         if requested and played > requested and not options.quiet:
             note(f"{requested} games rounded up to {played}: complete rotations of the seats")
-        trouble = _play(options, cup, workers)
-    try:
+        try:
+            with tables.watching(cup, quiet=options.quiet) as progress:
+                cup.run(
+                    workers=workers,
+                    file=options.out and options.out / GAMES_FILE,
+                    resume=options.resume,
+                    records=options.records,
+                    progress=progress,
+                    notice=note,
+                )
+        except (UserError, ValueError) as error:
+            trouble = error
+        except OSError as error:
+            trouble = _unwritten(error)
+        except KeyboardInterrupt:
+            trouble = _interrupted(options, cup)
+    try:  # what was played, whatever happened then
         _report(options, cup, typed, ratings=protocol is None)
     except KeyboardInterrupt:
         raise _interrupted(options, cup) from None
@@ -245,11 +238,7 @@ def _evaluate(
 
 
 def _plan(options: EvaluateOptions) -> evaluation.Plan:
-    """Return the plan that the options describe.
-
-    Raises:
-        UserError, ValueError: if there is none.
-    """
+    """Return the plan that the options describe."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
     meetings = evaluation.meetings(options.schedule, options.rules, len(options.agents))
@@ -295,34 +284,11 @@ def _check_files(options: EvaluateOptions) -> None:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
-def _play(
-    options: EvaluateOptions, cup: evaluation.Tournament, workers: Workers
-) -> Exception | None:
-    """Play; return why it ended early, which is told when what was played is reported."""
-    try:
-        with tables.watching(cup, quiet=options.quiet) as progress:
-            cup.run(
-                workers=workers,
-                file=options.out and options.out / GAMES_FILE,
-                resume=options.resume,
-                records=options.records,
-                progress=progress,
-                notice=note,
-            )
-    except (UserError, ValueError) as error:
-        return error
-    except OSError as error:
-        return _unwritten(error)
-    except KeyboardInterrupt:
-        return _interrupted(options, cup)
-    return None
-
-
 def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserError:
     """Return the error of Ctrl-C, with what is kept of a tournament."""
     text = (
         f"interrupted: {cup.games} of {cup.plan.games} games kept, "
-        f"{_counted(cup)} counted (those of complete deals)"
+        f"{len(complete_deals(cup.plan, cup.results))} counted (those of complete deals)"
     )
     return UserError(text + ("; continue with --resume" if options.out else ""), INTERRUPTED)
 
@@ -330,11 +296,6 @@ def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserEr
 def _unwritten(error: OSError) -> UserError:
     reason = error.strerror or error
     return UserError(f"{error.filename}: could not be written: {reason}", FAILED)
-
-
-def _counted(cup: evaluation.Tournament) -> int:
-    """Return the games of complete deals."""
-    return cup.games // cup.plan.games_per_deal * cup.plan.games_per_deal
 
 
 def _report(
@@ -345,12 +306,14 @@ def _report(
     Raises:
         UserError: when a file could not be written; the tables are printed all the same.
     """
-    if not _counted(cup):
+    if not len(complete_deals(cup.plan, cup.results)):
         return
-    summary = {**cup.summary(), "command": typed, "commit": commit()}
-    unsaved = None
+    summary, unsaved = cup.summary(), None
+    files = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]
+    if files:
+        summary |= {"command": typed, "commit": commit()}
     try:
-        for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
+        for path in files:
             write_json(path, summary)
         if options.out:
             report.write_report(options.out, summary)
@@ -362,17 +325,3 @@ def _report(
         tables.print_tables(title, summary, ratings=ratings)
     if unsaved:
         raise unsaved
-
-
-def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
-    made: dict[str, bots.Agent] = {}
-    for spec in specs:
-        if spec in made:
-            continue
-        try:
-            made[spec] = bots.make(spec)
-        except bots.UnknownAgentError as error:
-            raise UserError(str(error)) from error
-        except Exception as error:  # a user's file or model can fail in any way
-            raise agent_error(error, spec, f": {error}") from error
-    return [made[spec] for spec in specs]

@@ -83,7 +83,7 @@ def rating(played: Plan, results: Results) -> dict[str, Any]:
     """Rate the agent by the games of its tournament."""
     rungs = played.agents[1:]
     met = {
-        spec: results.rows((results.tables == number).any(axis=1))
+        spec: results[(results["table"] == number).any(axis=1)]
         for number, spec in enumerate(rungs, 1)
     }
     elo, low, high = ladder.place(played.rules, met)

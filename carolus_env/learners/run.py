@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from carolus_env.bots import Agent
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.placing import Evaluation, not_clearly_weaker, prepare
+from carolus_env.evaluation.placing import Evaluation, prepare
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.options import RunConfig, SelfPlayConfig
@@ -462,7 +463,7 @@ class SelfPlayRun(Run):
         self._tell(EVALUATING, f"{games:,} games against {spec}")
 
     def _evaluate(self, model: NetworkModel, games: int) -> Evaluation:
-        """Evaluate the network, keep it unless it is clearly weaker, and add a point to the curve.
+        """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
 
         Args:
             model: the network.
@@ -480,22 +481,19 @@ class SelfPlayRun(Run):
                 self._prepare().wait(self.stop)
             with self.evaluating():
                 self._tell(EVALUATING)
-                keeps = not self._has("best") or not_clearly_weaker(
-                    self.agent(model),
-                    self.agent(NetworkModel.load(best)),
-                    self.rules,
-                    config.eval_games,
-                    threads=config.eval_threads,
-                    advance=self._advance,
-                )
-                result = self.evaluate(games if keeps else config.eval_games, model)
+                elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
+                result = self.evaluate(config.eval_games, model)
+                keeps = not self._has("best") or result.elo >= max(elos, default=-math.inf)
+                final = games > config.eval_games
                 if keeps:
                     with self._surviving():
                         model.save(best)
+                    if final:
+                        result = self.evaluate(games, model)
                 self._add_point(result)
-                if keeps or games <= config.eval_games:
-                    return result
-                return self.evaluate(games, NetworkModel.load(best))
+                if final and not keeps:
+                    return self.evaluate(games, NetworkModel.load(best))
+                return result
 
     def _add_point(self, result: Evaluation) -> None:
         """Add an evaluation to the curve, in the place of another one of the same network."""
