@@ -251,7 +251,6 @@ python examples/ppo_torch.py --players 4 --steps 6000000 --seed 1 --save decisio
     Rows(
         "parse",
         """
-carolus dataset planner --games 1000 --out data --minari carolus/2p-planner-v0
 carolus evaluate agilerl_ppo.py:Trained planner
 carolus evaluate greedy my_bot.py:MyBot --games 100000 --out runs/cup --backend ray
 carolus evaluate llm:url=http://localhost:8000/v1,model=NAME random --games 20
