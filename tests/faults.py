@@ -91,7 +91,7 @@ FAULTS = [
     ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
     ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "while not (self.games in checkpoints and self._stops()):", "while not (len(self._parts) > 1 and self.games in checkpoints and self._stops()):", "tournament"),
-    ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first),", "seed=self.seed,", "arrays"),
+    ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
     ("games do not replace a run's minutes", L + "td.py", 'instead = {"minutes": None} if "games" in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/search/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),

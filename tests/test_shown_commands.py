@@ -474,15 +474,16 @@ class Parsed(BaseException):
 def small(monkeypatch):
     """Measure on some of the positions that ship, by some of the games."""
     server = pytest.importorskip("carolus_env.play.server")
-    from carolus_env.evaluation import bench, suite
+    from carolus_env.evaluation import bench, placing, regret, suite
 
-    read = suite.read_bytes
+    shipped = suite.shipped
 
-    def few(*arguments):
-        read_whole = read(*arguments)
-        return replace(read_whole, decisions=read_whole.decisions[::50])
+    def few(players):
+        whole = shipped(players)
+        return replace(whole, decisions=whole.decisions[::50])
 
-    monkeypatch.setattr(suite, "read_bytes", few)
+    for module in (suite, bench, regret, placing):
+        monkeypatch.setattr(module, "shipped", few)
     for players in bench.DEALS:
         monkeypatch.setitem(bench.DEALS, players, 1)
     monkeypatch.setattr(server, "serve", lambda _, listening, __: listening.close() or 0)
