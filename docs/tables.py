@@ -46,7 +46,6 @@ from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.games import COLUMNS, PLANNED, SEATS
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import external
-from carolus_env.integrations.llm import LanguageOptions
 from carolus_env.networks.tables import tables_text
 from carolus_env.notation.vocabulary import counted
 from carolus_env.planning import heuristic
@@ -348,7 +347,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "skill": skill,
     "commands": commands_table,
     "engine messages": messages_table,
-    "language options": lambda: options_table(LanguageOptions),
     "moves": moves_table,
     "moves of a game": told_game,
     "observation": observation_table,

@@ -84,7 +84,6 @@ FAULTS = [
     ("anyone may play a record's event", "records/record.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
     ("weights are not compared with their hash", N + "files.py", "untrusted.expect(about, sha256=model.digest())", "pass", "models"),
     ("the anchor is not 0", E + "ratings.py", "logits.mean(axis=1) if anchor is None else logits[:, anchor]", "logits.mean(axis=1)", "ratings"),
-    ("a language agent asks once too often", "integrations/llm.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language"),
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/gym.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),

@@ -68,7 +68,7 @@ MISSING = {"integrations": ("ray", "pyspiel", "stable_baselines3")}
 @pytest.mark.parametrize(
     "page",
     [
-        *("bots", "environments", "language", "tutorial", "rollouts", "rendering"),
+        *("bots", "environments", "tutorial", "rollouts", "rendering"),
         *(
             pytest.param(page, marks=pytest.mark.slow)
             for page in ("integrations", "ladder", "suite")
@@ -109,9 +109,6 @@ def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
     elif page == "tutorial":
         assert "('E+1 B builds 1', 'E+2 at 2')" in capsys.readouterr().out
         assert names["game"].over
-    elif page == "language":
-        assert "move 'd1': player" in capsys.readouterr().out
-        assert names["again"].startswith(names["generate_prompt"](names["observation"]))
 
 
 def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path):

@@ -255,7 +255,7 @@ def test_the_engine_and_the_levels_are_compiled_in_the_background(monkeypatch):
     [
         *("my_bot.py:MyBot", "ppo:/etc/passwd", "ppo:../models/2p", "search:my_model,sims=10"),
         *("value:my_model", "ppo:a/b=c", "nobody", "", "mcts:sims=0", "exe:true"),
-        *("exe:true,seconds=1", "llm:url=http://h/v1,model=m"),
+        *("exe:true,seconds=1"),
     ],
 )
 def test_a_page_names_no_files_programs_or_endpoints_and_no_unknown_agents(page, spec):
@@ -264,7 +264,7 @@ def test_a_page_names_no_files_programs_or_endpoints_and_no_unknown_agents(page,
     assert (status, reason in answer["error"]) == (400, True), answer
     for typed in ("mcts:sims=5", "ppo:2p", "ppo:2p,temperature=1", "search:2p,sims=5"):
         assert Roster().make(typed).name == typed
-    if spec.startswith(("exe", "llm")):
+    if spec.startswith("exe"):
         assert Roster([spec]).allows(spec) and not Roster([spec]).allows(f"{spec},seconds=2")
 
 

@@ -251,20 +251,18 @@ python examples/ppo_torch.py --players 4 --steps 6000000 --seed 1 --save decisio
     Rows(
         "parse",
         """
-carolus dataset planner --games 1000 --out data --minari carolus/2p-planner-v0
 carolus evaluate agilerl_ppo.py:Trained planner
 carolus evaluate greedy my_bot.py:MyBot --games 100000 --out runs/cup --backend ray
-carolus evaluate llm:url=http://localhost:8000/v1,model=NAME random --games 20
-carolus evaluate llm:url=https://HOST/v1,model=NAME,key=MY_API_KEY greedy --players 3 --games 12 --out runs/cup
+carolus evaluate "exe:python3 language_model.py http://localhost:8000/v1 NAME" random --games 20
 carolus evaluate openspiel_mcts.py:Search greedy --games 40
 carolus evaluate pufferlib_ppo.py:Trained planner
 carolus evaluate rllib_ppo.py:Trained greedy
 carolus evaluate skrl_ppo.py:Trained planner
 carolus evaluate tianshou_dqn.py:Trained planner
 carolus evaluate torchrl_ppo.py:Trained planner
-carolus play --bot llm:url=http://localhost:8000/v1,model=NAME
+carolus play --bot "exe:python3 language_model.py https://HOST/v1 NAME --key MY_KEY,seconds=300"
 python evaluate.py decisions:mine.safetensors planner --players 4
-        """,  # noqa: E501
+        """,
         why="needs a library, a cluster or a server; tests/integrations.py has the libraries",
     ),
     Rows(
@@ -356,7 +354,6 @@ carolus engine AGENT
 carolus replay FILE...
 pip install --no-build-isolation --no-binary pufferlib-core pufferlib-core==3.0.18
 pip install -c constraints.txt torch numpy setuptools wheel
-pip install 'minari[hdf5]' pillow
 pip install dist/*.whl
 python -m build
 python -m benchmarks.suite
@@ -369,6 +366,7 @@ python docs/images.py
 python docs/tables.py [--check]
 python openspiel_mcts.py --games 10 --simulations 100
 python agilerl_ppo.py
+python minari_dataset.py data carolus/2p-planner-v0
 python pufferlib_ppo.py
 python rllib_ppo.py
 python rllib_ppo.py --decisions --players 3
@@ -406,7 +404,7 @@ def test_named_commands_name_rules_and_extras_that_exist():
         if command.startswith("make "):
             subprocess.run(["make", "-n", *shlex.split(command)[1:]], cwd=ROOT, check=True,
                            capture_output=True)  # fmt: skip
-        elif command.startswith("pip ") and "minari" not in command:
+        elif command.startswith("pip "):
             named = ",".join(re.findall(r"\[(.*?)\]", command)).split(",")
             assert set(named) <= {"", *extras}, command
     text = " ".join(page.read_text() for page in ROOT.glob("docs/*.md"))

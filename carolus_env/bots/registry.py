@@ -311,11 +311,6 @@ register(
     "a trained policy over single decisions: decisions:2p, decisions:PATH",
 )
 register(
-    "llm",
-    _of_higher_layer("carolus_env.integrations.llm:make_llm"),
-    "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/language.md)",
-)
-register(
     "exe",
     _of_higher_layer("carolus_env.integrations.external:make_external"),
     "a program in any language: exe:./bot,seconds=1 (docs/engine.md)",

@@ -6,7 +6,7 @@
 One agent plays against itself; of several every pair plays, each deal in all seatings. The same
 command continues where it was interrupted. The folder holds a README with what is in it, the games
 in their compact form (games.safetensors), who sat where (tables.npy), the parameters (job.json)
-and a file for each array. With --minari it becomes a data set of Minari too. See docs/data.md.
+and a file for each array. See docs/data.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import derived_seed
 from carolus_env.evaluation.journal import changes
 from carolus_env.evaluation.seating import ALONE, deals_for, meetings
-from carolus_env.integrations import minari
 from carolus_env.records.arrays import (
     Arrays,
     Packed,
@@ -121,9 +120,6 @@ class DatasetOptions:
     observation: Literal["uint8", "float32"] = option(
         "uint8", "dtype of the observations", among=("uint8", "float32")
     )
-    minari: str | None = option(
-        None, "make it a Minari data set too, as carolus/2p-planner-v0", kind=str, metavar="ID"
-    )
     rules: Rules = group(Rules, "rules")
 
 
@@ -148,12 +144,6 @@ def _job(options: DatasetOptions) -> Job:
         raise UserError(f"--out {options.out} exists: name another folder")
     if len(set(options.agents)) < len(options.agents):
         raise UserError(f"the agents must be different, got {' '.join(options.agents)}")
-    if options.minari is not None:
-        try:
-            minari.import_minari()
-        except ImportError as error:
-            raise UserError(str(error)) from error
-        minari.check_id(options.minari)
     return Job(options.rules, options.agents, options.games, options.seed)
 
 
@@ -189,16 +179,10 @@ def _make(job: Job, options: DatasetOptions, command: str) -> None:
     write_file(complete / "tables.npy", array.getvalue())
     write_file(complete / "README.md", _card(job, command, games, tables, data).encode())
     about = {**job.to_dict(), "command": command, "games_a_deal": job.deal}
-    write_json(complete / minari.JOB, about)
+    write_json(complete / "job.json", about)
     complete.rename(out)
     shutil.rmtree(parts)
     print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
-    if options.minari is not None:
-        with counting("games to Minari", total) as progress:
-            made = minari.to_minari(
-                out, options.minari, observation=options.observation, progress=progress
-            )
-        print(f"Minari data set {made.id}: {made.total_episodes:,} episodes")
 
 
 def _parts_folder(job: Job, out: Path) -> Path:
