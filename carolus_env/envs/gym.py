@@ -122,7 +122,10 @@ class CarolusVectorEnv(VectorEnv):
             self.games = LearnerGames(chosen, num_envs, opponents, seat=seat, start=False)
             box = shared.observation_box(players, np.dtype(observation))
         self.num_envs, self.render_mode = num_envs, render_mode
-        self.autoreset_mode = _autoreset(autoreset_mode)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            known = tuple(mode.value for mode in AutoresetMode)
+            autoreset_mode = AutoresetMode(one_of("autoreset_mode", autoreset_mode, known))
+        self.autoreset_mode = autoreset_mode
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self._pictures = Pictures(self.games) if render_mode == "rgb_array" else None
         self._forfeits, self._copy = illegal == "forfeit", copy
@@ -271,11 +274,6 @@ class CarolusVectorEnv(VectorEnv):
         observations = self.look()
         return observations, rewards, terminations, truncations, {**self._info(), **infos}
 
-    @property
-    def is_over(self) -> npt.NDArray[np.bool_]:
-        """A copy of the mask of the games that are over and were not reset, ``(num_envs,)``."""
-        return self._over.copy()
-
     def check_started(self) -> None:
         """Raise ResetNeeded before the first `reset`."""
         if not self._started:
@@ -360,17 +358,6 @@ class CarolusVectorEnv(VectorEnv):
             offenders[illegal.rows[illegal.states["reason"] == BY_FORFEIT]] = True
             infos |= {"illegal": offenders, "_illegal": offenders.copy()}
         return infos
-
-
-def _autoreset(mode: str | AutoresetMode) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError:
-        known = ", ".join(repr(known.value) for known in AutoresetMode)
-        raise ValueError(
-            f"autoreset_mode must be a gymnasium.vector.AutoresetMode or one of {known}, "
-            f"got {mode!r}"
-        ) from None
 
 
 class CarolusEnv(gymnasium.Env):

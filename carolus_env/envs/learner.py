@@ -179,7 +179,7 @@ class LearnerGames:
     def reset(
         self,
         seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
-        rows: Ints | None = None,
+        rows: npt.NDArray[np.int64] | None = None,
         starts: Starts | None = None,
     ) -> None:
         """Start new games.
@@ -195,56 +195,44 @@ class LearnerGames:
             ValueError: as ``starts``, and for a game that ends before its learner decides. No game
                 has changed.
         """
-        arrays = self.states, self.seats, self._generators, self._seatings
-        saved = [array.copy() for array in arrays]
-        picked = self._all if rows is None else np.asarray(rows, np.int64)
-        try:
-            self._start(self._seeds(seed, rows), picked, starts, by_user=seed is not None)
-        except Exception:
-            if starts is None:  # an agent has failed
-                raise
-            for array, before in zip(arrays, saved, strict=True):
-                array[:] = before
-            self._prepare(self._all)
-            raise
-
-    def _start(
-        self,
-        seeds: npt.NDArray[np.uint64],
-        rows: npt.NDArray[np.int64],
-        starts: Starts | None,
-        *,
-        by_user: bool,
-    ) -> None:
+        seeds = self._seeds(seed, rows)
+        rows = self._all if rows is None else rows
         seats = (seeds % np.uint64(self.rules.players)).astype(np.int64)
         if starts is None:
             games = engine.new_games(self.rules, len(rows), seed=seeds)
         else:
-            games, chosen = starts(seeds, by_user)
+            games, chosen = starts(seeds, seed is not None)
             seats = np.where(chosen < 0, seats, chosen)
+        arrays = self.states, self.seats, self._generators, self._seatings
+        before = [array[rows] for array in arrays]
         put(self.states, rows, games)
         self._generators[rows] = new_streams(seeds, len(rows))
         self.seats[rows] = seats if self._fixed_seat is None else self._fixed_seat
-        self._begin(rows)
-        ended = rows[self.states["phase"][rows] == OVER]
-        if len(ended):
-            row = int(ended[0])
-            raise ValueError(
-                f"reset: game {row} ends before its learner, seat {self.seats[row]}, decides"
-            )
+        try:
+            self._begin(rows)
+            if len(ended := rows[self.states["phase"][rows] == OVER]):
+                row = int(ended[0])
+                raise ValueError(
+                    f"reset: game {row} ends before its learner, seat {self.seats[row]}, decides"
+                )
+        except Exception:
+            for array, values in zip(arrays, before, strict=True):
+                array[rows] = values
+            if starts is not None:  # else an agent has failed, maybe before there were games
+                self._prepare(rows)
+            raise
 
     def _seeds(
         self, seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None, rows: Ints | None
     ) -> npt.NDArray[np.uint64]:
-        if seed is None:
-            if rows is not None:
-                drawn: npt.NDArray[np.uint64] = self.states["generator"][rows]
-                return drawn
-            seed = int(np.random.default_rng().integers(2**62))
-        if isinstance(seed, int | np.integer):
-            count = self.n if rows is None else len(rows)
-            return np.uint64(seed) + np.arange(count, dtype=np.uint64)
-        return seed
+        if seed is None and rows is not None:
+            drawn: npt.NDArray[np.uint64] = self.states["generator"][rows]
+            return drawn
+        if isinstance(seed, np.ndarray):
+            return seed
+        first = np.random.default_rng().integers(2**62) if seed is None else seed
+        count = self.n if rows is None else len(rows)
+        return np.uint64(first) + np.arange(count, dtype=np.uint64)
 
     def step(
         self,

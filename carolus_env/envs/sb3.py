@@ -169,10 +169,6 @@ class CarolusVecEnv(VecEnv):
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def has_attr(self, attr_name: str) -> bool:
-        """Return whether the games have an attribute of that name."""
-        return hasattr(self, attr_name)
-
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute of each game that ``indices`` names; all games share it."""
         return [getattr(self, attr_name)] * self._count(indices)

@@ -170,16 +170,8 @@ class TurnGames(LearnerGames):
 
     def _prepare(self, rows: npt.NDArray[np.int64]) -> None:
         """List the candidates in these rows."""
-        list_in_games(
-            self.states,
-            rows,
-            self._list,
-            self._view,
-            self.counts,
-            self.left_out,
-            self.choices,
-            self.rows,
-        )
+        listed = self.counts, self.left_out, self.choices, self.rows
+        list_in_games(self.states, rows, self._list, self._view, *listed)
 
 
 @entry
@@ -193,18 +185,7 @@ def list_in_games(
     choices: I8,
     encoded: F32,
 ) -> None:
-    """List the candidates of the players to move, in some games.
-
-    Args:
-        states: ``(N,)`` games that wait for a decision, or are over.
-        rows: ``(m,)`` int64, the games to list candidates in.
-        candidates: a `CandidateList` of K candidates.
-        view: a `View`.
-        counts: ``(N,)`` int64, written: the candidates in each game.
-        left_out: ``(N,)`` int64, written: the number of candidates that are not listed.
-        choices: ``(N, K, 5)`` int8, written: the actions of each candidate, then -1.
-        encoded: ``(N, K, length)`` float32, written: the rows of the candidates, then zeros.
-    """
+    """List the candidates in these games, as `TurnGames` has them, into the last four arrays."""
     for i in range(rows.shape[0]):
         g = rows[i]
         counts[g] = write_candidates(states[g], candidates, view, choices[g], encoded[g])
