@@ -91,16 +91,13 @@ __all__ = [
     "to_bytes",
 ]
 
-gymnasium.register(
-    "CarolusMagnus-v0",
-    entry_point="carolus_env.envs.gym:CarolusEnv",
-    vector_entry_point="carolus_env.envs.gym:CarolusVectorEnv",
-)
-gymnasium.register(
-    "CarolusMagnusTurns-v0",
-    entry_point="carolus_env.envs.gym:CarolusTurnsEnv",
-    vector_entry_point="carolus_env.envs.gym:CarolusTurnsVectorEnv",
-)
+for _name, _options in (("CarolusMagnus-v0", {}), ("CarolusMagnusTurns-v0", {"turns": True})):
+    gymnasium.register(
+        _name,
+        entry_point="carolus_env.envs.gym:CarolusEnv",
+        vector_entry_point="carolus_env.envs.gym:CarolusVectorEnv",
+        kwargs=_options,
+    )
 if hasattr(pettingzoo, "register"):  # since 1.27
     pettingzoo.register("aec", "carolus/CarolusMagnus-v0", "carolus_env.carolus_magnus_v0:env")
     pettingzoo.register(

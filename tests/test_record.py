@@ -154,7 +154,7 @@ SHAPES = [  # what is changed, and a part of the reason that is given
     (put("events", -1, "action", to=None), "action must be a whole number, got None"),
     (put("events", -1, "legal", 0, to=True), "legal[0] must be a whole number, got True"),
     (put("events", -1, "state", to=[]), "state must be an object, got []"),
-    (put("events", -1, "legall", to=[]), "unknown key 'legall'; did you mean legal"),
+    (put("events", -1, "legall", to=[]), "unknown key 'legall'; did you mean legal?"),
     (without("result"), "result is missing"),
     (put("result", to={}), "result.reason is missing"),
     (put("result", to={**RESULT, "rounds": 1.5}), "result.rounds must be a whole number"),

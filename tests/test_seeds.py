@@ -11,7 +11,7 @@ import carolus_env as ce
 from carolus_env import bots, carolus_magnus_v0, evaluation, notation
 from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.envs import gym, sb3
-from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.envs.learner import LearnerGames
 from carolus_env.envs.turns import TurnGames
 from carolus_env.evaluation import rollouts
 from carolus_env.learners.sb3 import Sb3Config, Sb3Run
@@ -28,7 +28,7 @@ START = ce.new_games(RULES, seed=1, roll=False)
 
 
 def learner_games(kind: type[LearnerGames]) -> Callable[[Any], Any]:
-    return lambda seed: kind(RULES, 2, FixedOpponents(RULES, "random"), seed=seed)
+    return lambda seed: kind(RULES, 2, "random", seed=seed)
 
 
 def resets(make: Callable[[], Any]) -> Callable[[Any], Any]:
@@ -50,12 +50,12 @@ SEEDED: dict[str, Callable[[Any], Any]] = {
     "aec": resets(carolus_magnus_v0.env),
     "parallel": resets(carolus_magnus_v0.parallel_env),
     "CarolusEnv": resets(gym.CarolusEnv),
-    "CarolusTurnsEnv": resets(gym.CarolusTurnsEnv),
+    "CarolusEnv, turns": resets(lambda: gym.CarolusEnv(turns=True)),
     "CarolusVectorEnv": resets(lambda: gym.CarolusVectorEnv(2)),
     "CarolusVectorEnv, each": lambda seed: gym.CarolusVectorEnv(2).reset(seed=[1, seed]),
-    "CarolusTurnsVectorEnv": resets(lambda: gym.CarolusTurnsVectorEnv(2)),
+    "CarolusVectorEnv, turns": resets(lambda: gym.CarolusVectorEnv(2, turns=True)),
     "CarolusVecEnv": lambda seed: sb3.CarolusVecEnv(RULES, 2, seed=seed),
-    "CarolusTurnsVecEnv": lambda seed: sb3.CarolusTurnsVecEnv(RULES, 2, seed=seed),
+    "CarolusVecEnv, turns": lambda seed: sb3.CarolusVecEnv(RULES, 2, turns=True, seed=seed),
     "CarolusVecEnv.seed": lambda seed: sb3.CarolusVecEnv(RULES, 2, seed=1).seed(seed),
     "LearnerGames": learner_games(LearnerGames),
     "TurnGames": learner_games(TurnGames),

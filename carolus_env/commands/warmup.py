@@ -29,11 +29,9 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.envs import aec
 from carolus_env.envs.gym import (
     CarolusEnv,
-    CarolusTurnsEnv,
-    CarolusTurnsVectorEnv,
     CarolusVectorEnv,
 )
-from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.envs.learner import LearnerGames
 from carolus_env.system import compiler
 from carolus_env.system.command import DONE, FAILED, command, parse
 from carolus_env.system.executors import MOST_PROCESSES
@@ -84,19 +82,19 @@ def _aec() -> None:
             env.step(int(env.last()[0]["action_mask"].argmax()))
 
 
-def _play_one(env: CarolusEnv | CarolusTurnsEnv) -> None:
+def _play_one(env: CarolusEnv) -> None:
     _, info = env.reset(seed=0)
     env.step(int(info["action_mask"].argmax()))
 
 
-def _many(env: CarolusVectorEnv | CarolusTurnsVectorEnv) -> None:
+def _many(env: CarolusVectorEnv) -> None:
     env.reset(seed=0)
     env.step(env.action_masks().argmax(axis=1))
 
 
 def _turns() -> None:
-    _play_one(CarolusTurnsEnv())
-    _many(CarolusTurnsVectorEnv(2))
+    _play_one(CarolusEnv(turns=True))
+    _many(CarolusVectorEnv(2, turns=True))
 
 
 def _sb3() -> None:
@@ -143,7 +141,7 @@ def _agent(spec: str) -> None:
     failed: Exception | None = None
     for players in (2, 3, 4):
         try:
-            games = LearnerGames(Rules(players), 2, FixedOpponents(Rules(players), agent), seed=0)
+            games = LearnerGames(Rules(players), 2, agent, seed=0)
         except ValueError as error:  # a model is for one number of players
             failed = error
             continue

@@ -25,8 +25,6 @@ from carolus_env.records import position
 from carolus_env.system.options import one_of
 from carolus_env.system.untrusted import unknown
 
-ILLEGAL = ("raise", "forfeit")
-DTYPES = ("float32", "uint8")
 RENDER_MODES = (None, "ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
@@ -63,17 +61,10 @@ def check_options(
     render_mode: str | None,
     render_modes: tuple[str | None, ...] = RENDER_MODES,
 ) -> None:
-    """Check the options that environments share.
-
-    Raises:
-        ValueError: naming the option, its value and what is allowed.
-    """
-    for name, value, allowed in (
-        ("illegal", illegal, ILLEGAL),
-        ("observation", observation, DTYPES),
-        ("render_mode", render_mode, render_modes),
-    ):
-        one_of(name, value, allowed)
+    """Check the options that environments share."""
+    one_of("illegal", illegal, ("raise", "forfeit"))
+    one_of("observation", observation, ("float32", "uint8"))
+    one_of("render_mode", render_mode, render_modes)
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
@@ -122,22 +113,14 @@ def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int |
 
 
 def check_reset_options(options: Mapping[str, Any], known: Sequence[str] = RESET_OPTIONS) -> None:
-    """Refuse options of other names.
-
-    Raises:
-        ValueError: naming the first one and those that are known.
-    """
+    """Refuse options of other names, by a ValueError."""
     for name in options:
         if name not in known:
             raise ValueError(unknown("reset: unknown option", name, known))
 
 
 def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
-    """Return each game's options in a vector environment; a value is one for all or one each.
-
-    Raises:
-        ValueError: when there is another number of values than games.
-    """
+    """Return each game's options in a vector environment; a value is one for all or one each."""
     each: list[dict[str, Any]] = [{} for _ in range(games)]
     for name, value in options.items():
         if name == "position":
@@ -157,20 +140,16 @@ def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
     """Return the maker of `LearnerGames.reset`'s games, one for each mapping of `RESET_OPTIONS`.
 
     In a position the learner takes the seat of the player to move.
-
-    Raises:
-        ValueError: for an unknown option.
     """
     for options in each:
         check_reset_options(options)
 
     def make(seeds: npt.NDArray[np.uint64], by_user: bool) -> tuple[States, npt.NDArray[np.int64]]:
-        games = np.concatenate(
-            [
-                first_game(rules, options, int(seed), int(seed) if by_user else None)
-                for options, seed in zip(each, seeds, strict=True)
-            ]
-        )
+        started = [
+            first_game(rules, options, int(seed), int(seed) if by_user else None)
+            for options, seed in zip(each, seeds, strict=True)
+        ]
+        games = np.concatenate(started)
         chance.roll(games)
         if engine.is_over(games).any():
             raise ValueError("reset: the position's game is over")
