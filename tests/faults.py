@@ -71,7 +71,7 @@ FAULTS = [
     ("lost choices are compared to the end", "bots/search/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
-    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),
+    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
     ("an agent sees the dice to come", "play/session.py", 'hidden["generator"] = branches(stream, [event])', "hidden[\"generator\"] = game[\"generator\"]", "play_session"),
@@ -93,7 +93,7 @@ FAULTS = [
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "while not (self.games in checkpoints and self._stops()):", "while not (len(self._parts) > 1 and self.games in checkpoints and self._stops()):", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
-    ("games do not replace a run's minutes", L + "td.py", 'instead = {"minutes": None} if "games" in changes else {}', "instead: dict[str, Any] = {}", "td"),
+    ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/search/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
     ("a bot's turn goes on with another stream", "play/session.py", "index, now = self._run_start(seat), len(self.events)", "index, now = len(self.events), len(self.events)", "play_session play_server"),
     ("a field that does not fit the others passes", "records/validity.py", "            raise PositionError(f\"position: {where}{problem}\")", "            pass", "state position"),
@@ -108,7 +108,7 @@ FAULTS = [
     ("the learner's last observation is from seat 0", "envs/learner.py", 'viewers = np.where(over, self.seats, self.states["player"])', 'viewers = self.states["player"]', "gym"),
     ("threads share the row from which observations are scaled", "games/batch.py", "self._whole[worker]", "self._whole[0]", "batch"),
     ("regret of unlisted choices is never negative", E + "regret.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
-    ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
+    ("an interrupted evaluation is not made up for", L + "run.py", 'self._learning, self._due = float(numbers["learning"]), bool(numbers["due"])', 'self._learning, self._due = float(numbers["learning"]), False', "learners"),
     ("NaN and infinity lie in every range", "system/options.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
     ("final observations are marked as missing", "envs/gym.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
     ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),

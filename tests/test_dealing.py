@@ -53,7 +53,7 @@ def planner(seed: int, folder: Path) -> None:
 
 def sb3(seed: int, folder: Path) -> None:
     learner = pytest.importorskip("carolus_env.learners.sb3")
-    for number in (0, 1, learner._EVALUATION):
+    for number in (0, 1):
         learner.make_env(learner.Sb3Config(seed=seed), "random", 9, number).reset()
 
 
