@@ -18,7 +18,7 @@ from carolus_env.evaluation.rollouts import (
     MOST_GAMES,
     PORTION,
     Options,
-    _Tally,
+    _Samples,
     after,
     candidates,
     kind_of,
@@ -174,11 +174,11 @@ def test_tests_become_rarer_so_that_ten_million_games_are_looked_through_in_prop
     assert list(looks_after(2050))[-2:] == [2000, 2050] and list(looks_after(2)) == [2]
     read = [sum(looks_after(games)) / games for games in (10**5, 10**6, MOST_GAMES)]
     assert max(read) < 25, "times that a game is read"
-    tally = _Tally(candidates=2, teams=2, team=0)
+    samples = _Samples(2, team=0)
     for _ in range(300):
-        tally.add(np.arange(2), np.ones((2, PORTION, 2)))
-    assert len(tally._parts[0]) == 300, "copied only when they are looked at"
-    assert tally.most == 300 * PORTION and tally.samples(1).shape == (tally.most, 2)
+        samples.add(np.arange(2), np.ones((2, PORTION, 2)))
+    assert len(samples._parts[0]) == 300, "copied only when they are looked at"
+    assert (samples.games == 300 * PORTION).all() and samples.of(1).shape == (300 * PORTION, 2)
 
 
 def test_the_same_dice_make_differences_more_exact():
@@ -277,7 +277,7 @@ def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):
     assert {one["text"] for one in data["candidates"]} == set(discs)
     for words, text in (
         (["2 | 3"], "is missing"),
-        (["nowhere.txt"], "nowhere.txt: No such file"),
+        (["nowhere.txt"], "'nowhere.txt': No such file"),
         ([str(file), "--base", "nobody"], "unknown agent 'nobody'"),
         ([str(file), "--move", "d9"], "move 'd9'"),
         ([str(file), "--rounds", "2", "--value", "mcts"], "unknown value function"),

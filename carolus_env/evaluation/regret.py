@@ -223,7 +223,7 @@ def measure(
             regrets[row], errors[row] = candidate.regret, candidate.regret_error
     missed = np.flatnonzero(~listed)
     if len(missed):
-        teams = np.array([decisions[row].team for row in missed.tolist()])
+        teams = np.array([decision.team for decision in decisions])[missed]
         ends = np.concatenate([pick(best, missed), pick(chosen.after, missed)])
         regrets[missed], errors[missed] = _rolled_out(suite, numbers[missed], teams, ends, games)
     return Measured(

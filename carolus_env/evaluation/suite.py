@@ -11,12 +11,12 @@ import hashlib
 import json
 import zlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any, Final
 
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
-from carolus_env.engine.state import States
+from carolus_env.engine.state import States, copy
 from carolus_env.evaluation.sampling import Sampler, value_function
 from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, record, start_of
@@ -88,6 +88,10 @@ class SuitePosition:
 
     def state(self) -> States:
         """Return the position: ``(1,)``, with generator 0."""
+        return copy(self._state)
+
+    @cached_property
+    def _state(self) -> States:
         states = from_text(self.position, seed=0)
         states["generator"] = 0
         return states
