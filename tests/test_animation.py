@@ -70,7 +70,7 @@ def drawn(svg):
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_each_moment_of_a_film_shows_the_board_after_a_decision_and_no_more(players):
     record, states, _ = played(players)
-    end = animation.frames_of(record)[-1].state.copy()
+    end = animation.frames_of(record)[-1][0].copy()
     end["generator"] = states[-1]["generator"]  # a record has none
     assert end.tobytes() == states[-1].tobytes()
     record, states, actions = played(players, seed=players, decisions=40)
@@ -79,27 +79,25 @@ def test_each_moment_of_a_film_shows_the_board_after_a_decision_and_no_more(play
     timers = list(film.iter(f"{SVG}animate"))
     assert {timer.get("dur") for timer in timers} == {f"{0.5 * (len(frames) + 3):g}s"}
     assert {timer.get("repeatCount") for timer in timers} == {"indefinite"}
-    assert frames[0].last is None and len(frames) == len(actions) + 1
-    for k, (frame, state) in enumerate(zip(frames, states, strict=True)):
-        same = frame.state.copy()
+    assert frames[0][1] is None and len(frames) == len(actions) + 1
+    for k, ((frame, last), state) in enumerate(zip(frames, states, strict=True)):
+        same = frame.copy()
         same["generator"] = state["generator"]
         assert same.tobytes() == state.tobytes()
         if k:
-            before, decided = frame.last
-            assert (decided, before.tobytes()) == (actions[k - 1], frames[k - 1].state.tobytes())
+            before, decided = last
+            assert (decided, before.tobytes()) == (actions[k - 1], frames[k - 1][0].tobytes())
         moment = (k + 0.5) / (len(frames) + 3)  # the last frame is shown four times as long
-        assert shown_at(film, moment) == drawn(
-            board_svg(frame.state, layout="narrow", last=frame.last)
-        ), k
+        assert shown_at(film, moment) == drawn(board_svg(frame, layout="narrow", last=last)), k
     assert shown_at(film, 1) == shown_at(film, moment)
 
 
 def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     pytest.importorskip("resvg")
     record, _, _ = played(3)
-    first = animation.frames_of(record)[0].state
+    first, _ = animation.frames_of(record)[0]
     film = np.array(pixels.svg_picture(animation.animation_svg(record, width=400)))
-    board = np.array(pixels.svg_picture(board_svg(first, layout="wide", width=400)))
+    board = np.array(pixels.svg_picture(board_svg(first, width=400)))
     np.testing.assert_array_equal(film, board)
 
 
@@ -126,10 +124,10 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     frames = animation.frames_of(record)
     film = image.open(path)
     assert film.n_frames == len(actions) + 1 and film.info["loop"] == 0
-    for k, frame in enumerate(frames):
+    for k, (state, last) in enumerate(frames):
         film.seek(k)
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
-        board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
+        board = board_svg(state, last=last, width=240)
         wanted = np.array(pixels.svg_picture(board)).astype(int)
         apart = np.abs(np.array(film.convert("RGB")) - wanted)
         assert apart.mean() < 4 and np.quantile(apart, 0.999) < 50

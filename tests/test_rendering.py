@@ -5,7 +5,6 @@ import re
 import sys
 import warnings
 from pathlib import Path
-from xml.etree import ElementTree
 
 import gymnasium
 import numpy as np

@@ -13,7 +13,7 @@ from html import escape
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from xml.etree import ElementTree
 
 import numpy as np
@@ -29,39 +29,31 @@ _FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not chang
 _LAST_FRAME: Final = 4.0  # duration of the end, in moves
 
 
-class Frame(NamedTuple):
-    """A picture of a game.
-
-    Attributes:
-        state: the game, ``states[i]``.
-        last: the state before the last decision, and its action number; None at the start.
-    """
-
-    state: np.void
-    last: tuple[np.void, int] | None
-
-
-def frames_of(record: Record) -> list[Frame]:
+def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]]:
     """Return the frames of a recorded game: before each decision, and after the last event.
+
+    Returns:
+        For each the state, and the ``last`` of `board_svg`.
 
     Raises:
         RecordError: when ``record`` is not a record, or its game breaks the rules.
     """
-    states = positions(record)
+    *states, end = positions(record)
     last: tuple[np.void, int] | None = None
-    frames = []
-    for state, event in zip(states[:-1], record["events"], strict=True):
+    frames: list[tuple[np.void, tuple[np.void, int] | None]] = []
+    for state, event in zip(states, record["events"], strict=True):
         if "action" in event:
-            frames.append(Frame(state, last))
+            frames.append((state, last))
             last = state, event["action"]
-    return [*frames, Frame(states[-1], last)]
+    return [*frames, (end, last)]
 
 
 def _boards(record: Record, seconds: float, most: float, options: dict[str, Any]) -> list[str]:
     """Return each frame as SVG."""
     number("seconds_per_move", seconds, 0.02, most)
+    frames = frames_of(record)
     options = {**WIDE, "names": names_of(record), **options}
-    return [board_svg(frame.state, last=frame.last, **options) for frame in frames_of(record)]
+    return [board_svg(state, last=last, **options) for state, last in frames]
 
 
 def save_animation(record: Record, path: str | PathLike[str], **options: Any) -> None:

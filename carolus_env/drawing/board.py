@@ -38,7 +38,7 @@ from carolus_env.engine import rules
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY
 from carolus_env.notation import descriptions, region_text
 from carolus_env.notation.vocabulary import counted
-from carolus_env.system.options import one_of
+from carolus_env.system.options import one_of, whole_number
 
 LAYOUTS: Final = ("wide", "narrow")
 
@@ -80,9 +80,10 @@ def board_svg(
     one_of("theme", theme, pieces.THEMES)
     one_of("layout", layout, LAYOUTS)
     (across, down), circle, panels = _places(layout, scene.rules.players)
-    size = (
-        "" if width is None else f' width="{width}" height="{max(1, round(width * down / across))}"'
-    )
+    size = ""
+    if width is not None:
+        whole_number("width", width, 1, 20_000)
+        size = f' width="{width}" height="{max(1, round(width * down / across))}"'
     start, box = f"{-_MARGIN:g}", f"{across:g} {down:g}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" '
@@ -300,8 +301,8 @@ def _middle(scene: Scene) -> Iterator[str]:
     if scene.last:
         names = scene.names[scene.last.seat], *scene.teams
         name, *teams = (pieces.fitting(name, 150, 19)[0] for name in names)
-        said = descriptions.decision_words(scene.last.before, scene.last.action, name, teams)
-        for line, content in enumerate(said):
+        lines = descriptions.decision_words(scene.last.before, scene.last.action, name, teams)
+        for line, content in enumerate(lines):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield '</g><g class="supply">' + _line(462, "supply", 20, "f-soft")
     for clan in range(CLANS):

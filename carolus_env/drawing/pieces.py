@@ -10,6 +10,7 @@ import math
 import unicodedata
 from functools import cache
 from html import escape
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from carolus_env.engine.rules import TERRITORIES
@@ -96,12 +97,13 @@ class PieceStyle(NamedTuple):
 
 _INK, _PAPER = "#1f1b24", "#fffaf0"
 
-CLAN_STYLES: Final = (
-    PieceStyle("#c4252f", _PAPER, _PAPER),
-    PieceStyle("#f4a3c4", _INK, _INK),
-    PieceStyle("#2457b0", _PAPER, _PAPER),
-    PieceStyle("#f6c92f", _INK, _INK),
-    PieceStyle("#23794b", _PAPER, _PAPER),
+CLAN_STYLES: Final = tuple(
+    PieceStyle(fill, text, text)
+    for fill, text in zip(
+        ("#c4252f", "#f4a3c4", "#2457b0", "#f6c92f", "#23794b"),
+        (_PAPER, _INK, _PAPER, _INK, _PAPER),
+        strict=True,
+    )
 )
 """Styles by clan: red, pink, blue, yellow, green."""
 
@@ -345,16 +347,11 @@ def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
 
     Where it fits in none, it is cut to fit the last; an ellipsis shows it.
     """
-    ems = sum(map(_width, content))
     for size in sizes:
-        if ems * size <= width:
+        if sum(map(_width, content)) * size <= width:
             return content, size
-    room, shortened = width / sizes[-1] - _width("…"), ""
-    for letter in content:
-        room -= _width(letter)
-        if room < 0:
-            break
-        shortened += letter
+    ends, room = accumulate(map(_width, content)), width / sizes[-1] - _width("…")
+    shortened = content[: sum(end <= room for end in ends)]
     return shortened.rstrip("\u200d ") + "…", sizes[-1]  # no trailing joiner
 
 
