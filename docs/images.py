@@ -140,8 +140,7 @@ def boards() -> Iterator[tuple[str, str]]:
     agents = ce.make("planner"), ce.make("planner:errors=0.3")
     _, actions = evaluation.play_and_record([[0, 1]], agents, rules, seed=29)
     record = evaluation.game_record(rules, seed=29, deal=0, actions=actions[0])
-    options: dict[str, Any] = {"layout": "wide", "width": 800, "names": ["Pepin", "Lothair"]}
-    yield "game", animation_svg(record, seconds_per_move=0.6, theme="auto", **options)
+    yield "game", animation_svg(record, seconds_per_move=0.6, names=["Pepin", "Lothair"])
 
 
 # ------------------------------------------------------------------------------------ screenshots

@@ -211,12 +211,6 @@ class GameBatch:
         """Return an independent copy, with the same future dice and samples."""
         return copy.deepcopy(self)
 
-    def _repr_svg_(self) -> str:
-        """Return the first eight boards, for a notebook."""
-        from carolus_env.drawing.pictures import boards_svg
-
-        return boards_svg(np.asarray(self.states))
-
 
 class CpuGames:
     """The games of a `GameBatch` in main memory, and the buffers that describe them.

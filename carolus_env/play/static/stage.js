@@ -3,18 +3,16 @@
 import { el, teamIcon } from "./dom.js";
 
 const wide = matchMedia("(min-width: 1000px)");
-const narrow = matchMedia("(max-width: 640px)");
 const adopted = new Set();
 
 /** The layout of the board that fits the window. */
 export function layout() {
-  return wide.matches ? "wide" : narrow.matches ? "narrow" : "tall";
+  return wide.matches ? "wide" : "narrow";
 }
 
 /** Call `redraw` when the layout changes. */
 export function onLayout(redraw) {
   wide.addEventListener("change", redraw);
-  narrow.addEventListener("change", redraw);
 }
 
 export class Stage {
