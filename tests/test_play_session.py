@@ -14,8 +14,7 @@ from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rul
 from carolus_env.engine.state import single
 from carolus_env.notation import descriptions, region_text
 from carolus_env.play.session import Replay, Session, TurnError, hint, up_to
-from carolus_env.records import make_record, record_line
-from carolus_env.replay import replay
+from carolus_env.records import make_record, record_line, replay
 
 
 def fresh(*specs, seed=7, **rules):

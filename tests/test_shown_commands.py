@@ -129,8 +129,6 @@ carolus play games.jsonl.gz
 carolus play games.jsonl.gz --lost my_bot.py:MyBot --bot my_bot.py:MyBot
 carolus play games.jsonl.gz --lost planner
 carolus play runs/measured/worst_2p.jsonl
-python -m carolus_env.play
-python -m carolus_env.play games.jsonl.gz --lost planner
         """,
     ),
     Rows(
@@ -360,7 +358,6 @@ pip install 'minari[hdf5]' pillow
 pip install dist/*.whl
 python -m build
 python -m benchmarks.suite
-python -m carolus_env.replay FILE...
 python -m pytest -n auto -m "not slow"
 python -m pytest tests/test_release.py
 python -m twine check --strict dist/*
@@ -500,8 +497,7 @@ def execute(words, monkeypatch):
     if program == "carolus":
         return commands.main(rest)
     if rest[0] in ("train.py", "evaluate.py"):
-        name = rest[0].removesuffix(".py")
-        return commands.run(name, rest[1:], f"python {rest[0]}")
+        return commands.main([rest[0].removesuffix(".py"), *rest[1:]])
     try:
         if rest[0] == "-m":
             monkeypatch.setattr(sys, "argv", rest[1:])

@@ -22,8 +22,7 @@ from carolus_env.evaluation.games import COLUMNS
 from carolus_env.evaluation.pairing import against, games_together
 from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.sequential import SequentialTest, widening
-from carolus_env.records import read_records
-from carolus_env.replay import replay
+from carolus_env.records import read_records, replay
 from carolus_env.system import sources
 
 

@@ -47,7 +47,6 @@ from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import REQUIRED, group, option, values_text
 
-PROGRAM: Final = "carolus dataset"
 PART: Final = 2000
 """Approximate number of games that are played and written together."""
 
@@ -127,7 +126,7 @@ class DatasetOptions:
     rules: Rules = group(Rules, "rules")
 
 
-@command(PROGRAM)
+@command("carolus dataset")
 def main(arguments: Sequence[str], program: str) -> int:
     """Run the command; returns the exit code."""
     options, given = parse(DatasetOptions, arguments, program, __doc__)

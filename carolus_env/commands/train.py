@@ -1,11 +1,11 @@
 """Train an agent by self-play.
 
-  python train.py                              # 2 players, some minutes on two cores
-  python train.py --players 4 --steps 5000000 --name four
-  python train.py --learner value              # a value network; --help then lists its options
-  python train.py --learner sb3                # MaskablePPO of sb3-contrib
-  python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
-  python train.py --resume runs/four           # continue an interrupted run
+  carolus train                              # 2 players, some minutes on two cores
+  carolus train --players 4 --steps 5000000 --name four
+  carolus train --learner value              # a value network; --help then lists its options
+  carolus train --learner sb3                # MaskablePPO of sb3-contrib
+  carolus train --config agents/ppo_2p.toml  # options from a file; the command line overrides
+  carolus train --resume runs/four           # continue an interrupted run
 
 docs/training.md explains how training works, and what a run leaves behind.
 """
@@ -35,7 +35,6 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from carolus_env.commands import command_line
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
@@ -57,7 +56,6 @@ from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.options import as_dict, declared, make, option, replaced
 
-PROGRAM: Final = "python train.py"
 CONFIG: Final = "config.json"
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
 
@@ -107,7 +105,7 @@ class Job:
         write_json(self.folder / CONFIG, {**self.made_with, **options})
 
 
-@command(PROGRAM)
+@command("carolus train")
 def main(arguments: Sequence[str], program: str) -> int:
     """Train, evaluate, and return the exit code."""
     console = plain_console()
@@ -119,7 +117,7 @@ def main(arguments: Sequence[str], program: str) -> int:
     if result is None:
         console.print(f"stopped and saved{_continue(job, program)}")
         return INTERRUPTED
-    _report(job, *result, console, program)
+    _report(job, *result, console)
     return DONE
 
 
@@ -127,7 +125,7 @@ def _continue(job: Job, program: str) -> str:
     """Return the command that continues a run, after a colon; empty before anything is kept."""
     if not (job.folder / CONFIG).exists():
         return ""
-    return f"; continue: {command_line('train', program, '--resume', job.folder)}"
+    return f"; continue: {program} --resume {shlex.quote(str(job.folder))}"
 
 
 def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
@@ -160,7 +158,7 @@ def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, floa
             return None
 
 
-def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
+def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
     """Make the run that the command line asks for, and the folder of a new one.
 
     Raises:
@@ -217,7 +215,7 @@ def _new_folder(config: RunConfig, program: str) -> Path:
     if folder.exists() and any(path.name != ".lock" for path in folder.iterdir()):
         text = f"{folder} exists already: choose another --name"
         if (folder / CONFIG).exists():
-            text += f", or continue it: {command_line('train', program, '--resume', folder)}"
+            text += f", or continue it: {program} --resume {shlex.quote(str(folder))}"
         raise UserError(text)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -281,9 +279,7 @@ def _rating(result: Evaluation) -> str:
     return text if result.regret is None else f"{text}, regret a decision {result.regret[0]:.1%}"
 
 
-def _report(
-    job: Job, result: Evaluation, seconds: Mapping[str, float], console: Console, program: str
-) -> None:
+def _report(job: Job, result: Evaluation, seconds: Mapping[str, float], console: Console) -> None:
     """Print the strength of the best network, what took how long, and commands that use it."""
     elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(job.config.players)}
     rows = [("against", "win rate", "95 % interval", "games", "its Elo")]
@@ -299,9 +295,9 @@ def _report(
     if (job.folder / "curve.png").exists():
         console.print(f"its curve: {job.folder}/curve.png")
     spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
-    against = spec, "planner", "--players", job.config.players
-    console.print(f"measure it: {command_line('evaluate', program, *against)}")
-    console.print(f"play it: {command_line('play', program, '--bot', spec)}")
+    spec = shlex.quote(spec)
+    console.print(f"measure it: carolus evaluate {spec} planner --players {job.config.players}")
+    console.print(f"play it: carolus play --bot {spec}")
 
 
 def _time(seconds: float) -> str:

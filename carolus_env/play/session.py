@@ -36,10 +36,10 @@ from carolus_env.records import (
     RecordError,
     make_record,
     names_of,
+    replayed,
     result_of,
 )
 from carolus_env.records.record import play_event
-from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
