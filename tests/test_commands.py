@@ -78,7 +78,6 @@ def test_no_command_gives_help_and_a_broken_one_the_reason(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "name",
     [*warmup.PARTS, *warmup.INTERFACES, "greedy", pytest.param("ppo:3p", marks=pytest.mark.slow)],
-    [*warmup.PARTS, *warmup.INTERFACES, "greedy", pytest.param("ppo:3p", marks=pytest.mark.slow)],
 )
 def test_what_is_warmed_up_is_used_once(name):
     if name == "sb3":

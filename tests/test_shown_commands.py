@@ -67,14 +67,14 @@ carolus evaluate mine.py:Mine planner
 carolus evaluate planner greedy --games 20
 carolus evaluate value:runs/first/best planner --games 100 --records games.jsonl
 carolus evaluate value:runs/first/best planner greedy --games 200 --seed 7
-python evaluate.py greedy my_bot.py:MyBot --players 3 --games 600
+carolus evaluate greedy my_bot.py:MyBot --players 3 --games 600
 python evaluate.py my_bot.py:MyBot greedy random --players 3 --games 1200 --seed 7
-python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
+carolus evaluate my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 python evaluate.py my_bot.py:MyBot planner --games 200 --records games.jsonl.gz
 python evaluate.py my_bot.py:MyBot planner --out runs/cup --workers 2 --until 50
 python evaluate.py my_bot.py:New my_bot.py:Old --sprt 0,20
 python evaluate.py my_bot.py:TwoSteps my_bot.py:OneStep greedy planner --games 200 --seed 7
-python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
+carolus evaluate ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
 python evaluate.py value:runs/three/best planner --players 3
         """,
         GAMES,
@@ -136,7 +136,6 @@ carolus play runs/measured/worst_2p.jsonl
         """
 carolus engine planner
 carolus engine search:2p,seconds=1
-python evaluate.py --help
 python train.py --help
         """,
     ),
@@ -184,24 +183,26 @@ carolus analyse position.txt --move "r>court, E+2" --move "b>8, E+1"
         """
 carolus train --steps 30000 --name tiny
 python train.py
+carolus train --config agents/ppo_2p.toml
 python train.py --config agents/ppo_2p.toml
 python train.py --config agents/ppo_3p.toml
 python train.py --config agents/ppo_4p.toml
 python train.py --learner ppo
 python train.py --players 3 --steps 20000000
-python train.py --players 4 --steps 5000000 --name four
+carolus train --players 4 --steps 5000000 --name four
         """,
         PPO,
         slow=True,
     ),
     Rows("run", "python train.py --resume runs/NAME", first=f"python train.py --name NAME {PPO}",
          slow=True),
-    Rows("run", "python train.py --resume runs/four", first=f"python train.py --name four {PPO}",
+    Rows("run", "carolus train --resume runs/four", first=f"python train.py --name four {PPO}",
          slow=True),
     Rows(
         "run",
         """
 carolus train --learner value --games 20000 --workers 1 --name first
+carolus train --learner value
 python train.py --learner value
 python train.py --learner value --players 3 --name three
 python train.py --config agents/value_2p.toml
@@ -223,6 +224,7 @@ python train.py --learner value --minutes 4
     Rows(
         "run",
         """
+carolus train --learner sb3
 python train.py --learner sb3
 python train.py --learner sb3 --players 4 --opponents greedy
         """,
