@@ -1,4 +1,4 @@
-"""The page's server, as `python -m carolus_env.play` starts it, and games to be shown in it."""
+"""The page's server, as `carolus play` starts it, and games to be shown in it."""
 
 import http.client
 import json

@@ -20,8 +20,7 @@ from carolus_env.play import library, server
 from carolus_env.play.api import Api
 from carolus_env.play.library import GameFile, was_lost
 from carolus_env.play.roster import LEVELS, Roster, RosterError
-from carolus_env.records import RecordError, names_of, record_line, write_records
-from carolus_env.replay import replay
+from carolus_env.records import RecordError, names_of, record_line, replay, write_records
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}
 RECORD = finished()
@@ -485,7 +484,7 @@ def test_the_command_serves_and_stops(tmp_path):
     write_records(tmp_path / "one.jsonl", [finished()])
     own = "import atexit, sys\natexit.register(print, 'its own end', file=sys.stderr)\n"
     (tmp_path / "sitecustomize.py").write_text(own)
-    run = [sys.executable, "-m", "carolus_env.play", "one.jsonl", "--no-open", "--port", "0"]
+    run = [sys.executable, "-m", "carolus_env", "play", "one.jsonl", "--no-open", "--port", "0"]
     root = Path(__file__).parent.parent
     given = {"cwd": tmp_path, "env": {"PATH": "", "HOME": str(tmp_path)}}
     given["env"]["PYTHONPATH"] = os.pathsep.join(map(str, (root, tmp_path)))

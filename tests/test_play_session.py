@@ -15,8 +15,7 @@ from carolus_env.engine.state import single
 from carolus_env.engine.streams import new_streams
 from carolus_env.notation import descriptions, region_text
 from carolus_env.play.session import Replay, Session, hint
-from carolus_env.records import make_record, record_line
-from carolus_env.replay import replay
+from carolus_env.records import make_record, record_line, replay
 
 
 def fresh(*specs, seed=7, **rules):

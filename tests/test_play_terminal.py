@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from carolus_env import bots
+from carolus_env.commands import play as command
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.notation import game_text, move_text, to_line
-from carolus_env.play import __main__ as command
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
-from carolus_env.records import start_of
-from carolus_env.replay import replay
+from carolus_env.records import replay, start_of
 
 
 def typed(*lines, session=None, colour=False):

@@ -15,11 +15,20 @@ import pytest
 from damage import nested, put
 from strategies import ALL_KINDS, played
 
-from carolus_env import replay as replay_module
+from carolus_env.commands import replay as command
+from carolus_env.commands.replay import main
 from carolus_env.engine.rules import Rules
 from carolus_env.notation import game_text
-from carolus_env.records import make_record, positions, read_records, start_of, write_records
-from carolus_env.replay import Difference, main, replay, replayed
+from carolus_env.records import (
+    Difference,
+    make_record,
+    positions,
+    read_records,
+    replay,
+    replayed,
+    start_of,
+    write_records,
+)
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -289,14 +298,14 @@ def test_unreadable_files_are_named_the_others_replayed_and_an_interrupt_ends_it
         yield 1, GAME
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(replay_module, "scan_records", broken)
+    monkeypatch.setattr(command, "scan_records", broken)
     assert run("a.jsonl") == (2, "1 games, 0 differences\n", "a.jsonl: Input/output error\n")
 
     def interrupted(record: Record) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(replay_module, "replay", interrupted)
-    assert run(a=[GAME]) == (130, "", "python -m carolus_env.replay: interrupted\n")
+    monkeypatch.setattr(command, "replay", interrupted)
+    assert run(a=[GAME]) == (130, "", "carolus replay: interrupted\n")
 
 
 def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(tmp_path):
@@ -305,7 +314,7 @@ def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(t
     os.close(reader)
     for output, status in ((closed, 141), (os.open("/dev/full", os.O_WRONLY), 2)):
         done = subprocess.run(
-            [sys.executable, "-m", "carolus_env.replay", str(tmp_path / "none.jsonl")],
+            [sys.executable, "-m", "carolus_env", "replay", str(tmp_path / "none.jsonl")],
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
             stdout=output,

@@ -9,11 +9,10 @@ import gymnasium
 import pytest
 
 from carolus_env import carolus_magnus_v0, engine
-from carolus_env.commands import dataset, evaluate, train
+from carolus_env.commands import dataset, evaluate, play, train
 from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
 from carolus_env.learners import config_of
 from carolus_env.notation import from_text, to_line
-from carolus_env.play import __main__ as play
 from carolus_env.system.command import HelpShown, parse
 from carolus_env.system.options import value_text
 
@@ -93,13 +92,14 @@ def test_an_unknown_option_is_named_with_the_known_ones(kind):
 
 def test_the_page_has_every_option():
     pytest.importorskip("starlette")
+    from carolus_env.play import server
     from carolus_env.play.api import Api
     from carolus_env.play.roster import Roster
 
     menu = Api(Roster()).menu()
     listed = {option["name"]: option for option in menu["options"]}
     assert list(listed) == list(OPTIONS)
-    script = (Path(play.__file__).parent / "static" / "start.js").read_text()
+    script = (Path(server.__file__).parent / "static" / "start.js").read_text()
     assert "menu.options" in script
     for name in set(OTHERS) - {"partners"}:
         assert name not in script, "the form is made from the menu"

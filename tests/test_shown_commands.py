@@ -67,14 +67,14 @@ carolus evaluate mine.py:Mine planner
 carolus evaluate planner greedy --games 20
 carolus evaluate value:runs/first/best planner --games 100 --records games.jsonl
 carolus evaluate value:runs/first/best planner greedy --games 200 --seed 7
-python evaluate.py greedy my_bot.py:MyBot --players 3 --games 600
+carolus evaluate greedy my_bot.py:MyBot --players 3 --games 600
 python evaluate.py my_bot.py:MyBot greedy random --players 3 --games 1200 --seed 7
-python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
+carolus evaluate my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 python evaluate.py my_bot.py:MyBot planner --games 200 --records games.jsonl.gz
 python evaluate.py my_bot.py:MyBot planner --out runs/cup --workers 2 --until 50
 python evaluate.py my_bot.py:New my_bot.py:Old --sprt 0,20
 python evaluate.py my_bot.py:TwoSteps my_bot.py:OneStep greedy planner --games 200 --seed 7
-python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
+carolus evaluate ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
 python evaluate.py value:runs/three/best planner --players 3
         """,
         GAMES,
@@ -129,8 +129,6 @@ carolus play games.jsonl.gz
 carolus play games.jsonl.gz --lost my_bot.py:MyBot --bot my_bot.py:MyBot
 carolus play games.jsonl.gz --lost planner
 carolus play runs/measured/worst_2p.jsonl
-python -m carolus_env.play
-python -m carolus_env.play games.jsonl.gz --lost planner
         """,
     ),
     Rows(
@@ -138,7 +136,6 @@ python -m carolus_env.play games.jsonl.gz --lost planner
         """
 carolus engine planner
 carolus engine search:2p,seconds=1
-python evaluate.py --help
 python train.py --help
         """,
     ),
@@ -186,24 +183,26 @@ carolus analyse position.txt --move "r>court, E+2" --move "b>8, E+1"
         """
 carolus train --steps 30000 --name tiny
 python train.py
+carolus train --config agents/ppo_2p.toml
 python train.py --config agents/ppo_2p.toml
 python train.py --config agents/ppo_3p.toml
 python train.py --config agents/ppo_4p.toml
 python train.py --learner ppo
 python train.py --players 3 --steps 20000000
-python train.py --players 4 --steps 5000000 --name four
+carolus train --players 4 --steps 5000000 --name four
         """,
         PPO,
         slow=True,
     ),
     Rows("run", "python train.py --resume runs/NAME", first=f"python train.py --name NAME {PPO}",
          slow=True),
-    Rows("run", "python train.py --resume runs/four", first=f"python train.py --name four {PPO}",
+    Rows("run", "carolus train --resume runs/four", first=f"python train.py --name four {PPO}",
          slow=True),
     Rows(
         "run",
         """
 carolus train --learner value --games 20000 --workers 1 --name first
+carolus train --learner value
 python train.py --learner value
 python train.py --learner value --players 3 --name three
 python train.py --config agents/value_2p.toml
@@ -225,6 +224,7 @@ python train.py --learner value --minutes 2 --workers 2
     Rows(
         "run",
         """
+carolus train --learner sb3
 python train.py --learner sb3
 python train.py --learner sb3 --players 4 --opponents greedy
         """,
@@ -358,7 +358,6 @@ pip install -c constraints.txt torch numpy setuptools wheel
 pip install dist/*.whl
 python -m build
 python -m benchmarks.suite
-python -m carolus_env.replay FILE...
 python -m pytest -n auto -m "not slow"
 python -m pytest tests/test_release.py
 python -m twine check --strict dist/*
@@ -500,8 +499,7 @@ def execute(words, monkeypatch):
     if program == "carolus":
         return commands.main(rest)
     if rest[0] in ("train.py", "evaluate.py"):
-        name = rest[0].removesuffix(".py")
-        return commands.run(name, rest[1:], f"python {rest[0]}")
+        return commands.main([rest[0].removesuffix(".py"), *rest[1:]])
     try:
         if rest[0] == "-m":
             monkeypatch.setattr(sys, "argv", rest[1:])

@@ -19,8 +19,7 @@ from carolus_env.evaluation import Plan, Tournament, games, tournament
 from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.sequential import SequentialTest, widening
-from carolus_env.records import read_records
-from carolus_env.replay import replay
+from carolus_env.records import read_records, replay
 from carolus_env.system import sources
 
 

@@ -28,7 +28,6 @@ from carolus_env.system.command import DONE, aligned, command, counting, needs, 
 from carolus_env.system.failures import UserError
 from carolus_env.system.options import REQUIRED, group, option
 
-PROGRAM: Final = "carolus analyse"
 _HEADINGS: Final = ("choice", "win", "+-", "regret", "+-", "games")
 
 
@@ -55,7 +54,7 @@ class AnalyseOptions:
     json: bool = option(False, "print JSON")
 
 
-@command(PROGRAM)
+@command("carolus analyse")
 def main(arguments: Sequence[str], program: str) -> int:
     """Run the command; returns the exit code."""
     options, given = parse(AnalyseOptions, arguments, program, __doc__)

@@ -37,7 +37,6 @@ from carolus_env.system.failures import UserError
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import REQUIRED, group, option, values_text
 
-PROGRAM: Final = "carolus dataset"
 OF_A_SEED: Final = 2000  # games, about, whose deals have a seed of their own
 AT_ONCE: Final = 250  # games, at most, that a worker plays, and that are kept, together
 
@@ -100,7 +99,7 @@ class DatasetOptions:
     rules: Rules = group(Rules, "rules")
 
 
-@command(PROGRAM)
+@command("carolus dataset")
 def main(arguments: Sequence[str], program: str) -> int:
     """Run the command; returns the exit code."""
     options, given = parse(DatasetOptions, arguments, program, __doc__)

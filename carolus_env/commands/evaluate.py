@@ -1,8 +1,8 @@
 """Play agents against each other: win rates and Elo ratings with 95 % intervals.
 
-  python evaluate.py greedy my_bot.py:MyBot --players 3 --games 600
-  python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
-  python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
+  carolus evaluate greedy my_bot.py:MyBot --players 3 --games 600
+  carolus evaluate ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
+  carolus evaluate my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 
 See docs/evaluation.md, docs/suite.md and docs/bench.md.
 """
@@ -41,7 +41,6 @@ from carolus_env.system.failures import UserError
 from carolus_env.system.files import check_writable, is_standard, locked, write_json
 from carolus_env.system.options import group, option
 
-PROGRAM: Final = "python evaluate.py"
 GAMES = 1000
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
@@ -97,7 +96,7 @@ MODES: Final = {
 """The options that each of the other evaluations uses; they refuse the rest."""
 
 
-@command(PROGRAM)
+@command("carolus evaluate")
 def main(arguments: Sequence[str], program: str) -> int:
     """Play, print and write; returns the exit code."""
     usage = "AGENT AGENT [AGENT ...] [options]"

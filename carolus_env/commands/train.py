@@ -1,11 +1,11 @@
 """Train an agent by self-play.
 
-  python train.py                              # 2 players, some minutes on two cores
-  python train.py --players 4 --steps 5000000 --name four
-  python train.py --learner value              # a value network; --help then lists its options
-  python train.py --learner sb3                # MaskablePPO of sb3-contrib
-  python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
-  python train.py --resume runs/four           # continue an interrupted run
+  carolus train                              # 2 players, some minutes on two cores
+  carolus train --players 4 --steps 5000000 --name four
+  carolus train --learner value              # a value network; --help then lists its options
+  carolus train --learner sb3                # MaskablePPO of sb3-contrib
+  carolus train --config agents/ppo_2p.toml  # options from a file; the command line overrides
+  carolus train --resume runs/four           # continue an interrupted run
 
 docs/training.md explains how training works, and what a run leaves behind.
 """
@@ -26,7 +26,6 @@ from rich import progress as bars
 from rich.console import Console
 from rich.text import Text
 
-from carolus_env.commands import command_line
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
@@ -40,7 +39,6 @@ from carolus_env.system.files import locked, write_json
 from carolus_env.system.options import as_dict, declared, make, option, replaced
 from carolus_env.system.untrusted import unknown
 
-PROGRAM: Final = "python train.py"
 CONFIG: Final = "config.json"
 FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
 """Options at the head of --help, after the length of the run; the others follow by headings."""
@@ -88,12 +86,12 @@ class Job:
         write_json(self.folder / CONFIG, {**self.made_with, **options})
 
 
-@command.command(PROGRAM)
+@command.command("carolus train")
 def main(arguments: Sequence[str], program: str) -> int:
     """Train, evaluate, and return the exit code."""
     console = command.plain_console()
     job = read_job(arguments, program)
-    again = f"; continue: {command_line('train', program, '--resume', job.folder)}"
+    again = f"; continue: {program} --resume {shlex.quote(str(job.folder))}"
     try:
         result = _train(job, console)
     except KeyboardInterrupt:
@@ -101,7 +99,7 @@ def main(arguments: Sequence[str], program: str) -> int:
     if result is None:
         console.print(f"stopped and saved{again}")
         return command.INTERRUPTED
-    _report(job, *result, console, program)
+    _report(job, *result, console)
     return command.DONE
 
 
@@ -122,7 +120,7 @@ def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | 
         return None
 
 
-def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
+def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
     """Make the run that the command line asks for, and the folder of a new one.
 
     Raises:
@@ -189,7 +187,7 @@ def _claimed(config: RunConfig, program: str) -> Path:
     folder = config.runs / names[0]
     text = f"{folder} exists already: choose another --name"
     if (folder / CONFIG).exists():
-        text += f", or continue it: {command_line('train', program, '--resume', folder)}"
+        text += f", or continue it: {program} --resume {shlex.quote(str(folder))}"
     raise UserError(text)
 
 
@@ -245,9 +243,7 @@ def _rating(result: Evaluation) -> str:
     return text if result.regret is None else f"{text}, regret a decision {result.regret[0]:.1%}"
 
 
-def _report(
-    job: Job, result: Evaluation, seconds: dict[str, float], console: Console, program: str
-) -> None:
+def _report(job: Job, result: Evaluation, seconds: dict[str, float], console: Console) -> None:
     """Print the strength of the best network, what took how long, and commands that use it."""
     elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(job.config.players)}
     rows = [("against", "win rate", "95 % interval", "games", "its Elo")]
@@ -263,9 +259,9 @@ def _report(
     console.print(f"time: {', '.join(times)}")
     console.print(f"its curve: tensorboard --logdir {shlex.quote(f'{job.folder}/tensorboard')}")
     spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
-    against = spec, "planner", "--players", job.config.players
-    console.print(f"measure it: {command_line('evaluate', program, *against)}")
-    console.print(f"play it: {command_line('play', program, '--bot', spec)}")
+    spec = shlex.quote(spec)
+    console.print(f"measure it: carolus evaluate {spec} planner --players {job.config.players}")
+    console.print(f"play it: carolus play --bot {spec}")
 
 
 def _time(seconds: float) -> str:

@@ -6,7 +6,7 @@
 `Packed` is the compact form of records: the set-up of each game, and a byte for every action and
 every die. A game takes about half a kilobyte, and the engine plays packed games side by side, so
 arrays are made at millions of decisions a second. `to_arrays` trusts the records:
-`carolus_env.replay` compares their players, legal actions and results with the engine's.
+`carolus_env.records.replay` compares their players, legal actions and results with the engine's.
 """
 
 from __future__ import annotations
