@@ -96,7 +96,9 @@ def _page(summary: Summary, drawn: str) -> str:
 <h1>Carolus Magnus</h1>
 <p>{title}</p>
 <h2>Ranking</h2>
+<div role="img" aria-label="ratings with their intervals">
 {re.sub("<metadata>.*?</metadata>", "", drawn[drawn.find("<svg") :], flags=re.DOTALL)}
+</div>
 {_table(tables.cross_table(summary))}
 <p>{_escaped(" ".join(notes))}</p>
 <h2>Pairings</h2>
