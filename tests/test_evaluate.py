@@ -133,7 +133,7 @@ def test_a_terminal_has_a_bar_and_a_table_while_games_are_played(run, monkeypatc
     monkeypatch.setenv("TERM", "xterm")
     code, _, err = run("greedy", "random", "--games", 20)
     assert code == 0 and "20/20" in err, "a bar"
-    assert "W-D-L" in err and "Elo so far: greedy +0 " in err, "and a table"
+    assert "W-D-L" in err and "Elo by these games alone" in err, "and the tables"
 
 
 @pytest.mark.parametrize(

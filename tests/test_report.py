@@ -1,6 +1,5 @@
 """The report: made from a summary alone, with ratings or without, safe with any text."""
 
-import io
 import json
 import sys
 from collections import Counter
@@ -10,7 +9,6 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
-from rich.console import Console
 
 from carolus_env.evaluation.report import _ratings_plot, write_report
 from carolus_env.evaluation.summary import anchor
@@ -18,7 +16,6 @@ from carolus_env.evaluation.tables import (
     cross_table,
     print_tables,
     shortened,
-    so_far,
     standings,
 )
 
@@ -256,10 +253,6 @@ def test_names_are_printed_as_they_are_on_terminals_of_any_width(width, monkeypa
         assert text.count(name if width == 200 else name[:8]) >= 3
     words = " ".join(text.split())
     assert words.count("left out, for want of width: ") == {40: 2, 60: 1, 200: 0}[width]
-    shown = Console(file=io.StringIO(), width=200)
-    shown.print(so_far(summary, 200))
-    elo = "ppo[lr=3e-4] +0 [-20, 30], x:fire:y +210 [190, 240], a[/]b +334 [314, 364]"
-    assert f"Elo so far: {elo}" in shown.file.getvalue()
     if width == 40:
         assert "width: W-D-L, games, castles, rounds, ended by" in words
         assert "width: 2, 3, a decision" in words

@@ -22,7 +22,7 @@ from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.seating import Plan
 from carolus_env.evaluation.suite import Suite, shipped
 from carolus_env.system.files import locked, write_json
-from carolus_env.system.untrusted import DataError, check, expect, get, parse_json
+from carolus_env.system.untrusted import DataError, check, expect, get, only, parse_json
 
 NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""
@@ -106,9 +106,11 @@ def read(path: Path, agent: Agent) -> dict[str, Any]:
     try:
         content: dict[str, Any] = check(parse_json(path.read_bytes()), dict, "it")
         expect(content, protocol=NAME, agent=agent.name, ladder=LADDER)
-        for players, part in get(content, "players", dict).items():
-            if int(players) not in DEALS:
-                raise DataError(f"players must be of {sorted(DEALS)}, got {players!r}")
+        get(content, "left_out", dict)
+        parts = get(content, "players", dict)
+        only(parts, map(str, DEALS), "players")
+        for players in parts:
+            part = get(parts, players, dict, "players")
             sources = get(part, "sources", dict, f"players.{players}")
             now = fingerprint(agent, int(players))
             if changed := changes([agent.name], [sources], [now]):
@@ -128,12 +130,10 @@ def write(
         BusyError, OSError: when it cannot be written.
     """
     with locked(path):
-        old = read(path, agent) if path.exists() else {}
+        old = read(path, agent) if path.exists() else {"players": {}, "left_out": {}}
         content: dict[str, Any] = {"protocol": NAME, "agent": agent.name, "ladder": LADDER}
-        parts = {
-            number: {"seed": SEED, "sources": fingerprint(agent, int(number)), **part}
-            for number, part in players.items()
-        }
-        content["players"] = {**old.get("players", {}), **parts}
-        content["left_out"] = {**old.get("left_out", {}), **left_out}
-        write_json(path, content)
+        content["players"] = {**old["players"]}
+        for number, part in players.items():
+            sources = fingerprint(agent, int(number))
+            content["players"][number] = {"seed": SEED, "sources": sources, **part}
+        write_json(path, {**content, "left_out": {**old["left_out"], **left_out}})

@@ -298,21 +298,3 @@ def refusal(agent: Agent, rules: Rules) -> str:
     except ArenaError as error:
         return " ".join(str(error).split())
     return ""
-
-
-def agent_statistics(results: Results, agents: int) -> list[dict[str, Any]]:
-    """Return statistics of each agent over all its seats, by name."""
-    rows = []
-    for k in range(agents):
-        seats = results["table"] == k
-        decisions, seconds = (int(results["decisions"][seats].sum()), results["seconds"][seats])
-        rows.append(
-            {
-                "mean_castles": float(results["castles"][seats].mean()) if seats.any() else 0.0,
-                "games": int(seats.any(axis=1).sum()),
-                "decisions": decisions,
-                "seconds": float(seconds.sum()),
-                "us_per_decision": 1e6 * float(seconds.sum()) / max(decisions, 1),
-            }
-        )
-    return rows

@@ -61,18 +61,12 @@ class Saved(NamedTuple):
     """Content of a results file."""
 
     plan: Plan
-    results: Results
-    """The games so far, in the plan's order."""
-    wall: float
-    """Seconds that playing them took."""
-    versions: dict[str, str]
-    """Versions of the software that wrote the file."""
-    sources: list[dict[str, str]]
-    """What each agent plays by, see `bots.fingerprint`."""
-    size: int
-    """Bytes of the complete lines."""
-    cut: bool
-    """The last line is incomplete; it is left out."""
+    results: Results  # the games so far, in the plan's order
+    wall: float  # seconds that playing them took
+    versions: dict[str, str]  # of the software that wrote the file
+    sources: list[dict[str, str]]  # what each agent plays by, see `bots.fingerprint`
+    size: int  # bytes of the complete lines
+    cut: bool  # the last line is incomplete; it is left out
 
 
 def begin(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Log:

@@ -68,18 +68,13 @@ def write_report(folder: Path, summary: Summary) -> list[Path]:
 # ------------------------------------------------------------------------------------ the page
 
 _STYLE: Final = """\
-:root{color-scheme:light dark;--ink:#1c1c1c;--grey:#6b6b6b;--line:#e2e2e2;--paper:#fff;
---more:#0072b2}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--grey:#9a9a9a;--line:#3a3d42;
---paper:#17191c;--more:#3d9bd6}}
-body{margin:0 auto;padding:1.5rem;max-width:80rem;background:var(--paper);color:var(--ink);
+body{margin:0 auto;padding:1.5rem;max-width:80rem;background:#fff;color:#1c1c1c;
 font:15px/1.45 system-ui,sans-serif}
-p{color:var(--grey)}pre{overflow-x:auto;font-size:.9rem}
-svg{display:block;max-width:100%;height:auto;margin:0 0 1rem}"""
+p{color:#6b6b6b}pre{overflow-x:auto;font-size:.9rem}svg{max-width:100%;height:auto}"""
 
 
 def _page(summary: Summary, drawn: str) -> str:
-    """Return the page: HTML that needs no other file, in light and dark colours."""
+    """Return the page: HTML that needs no other file."""
     ends = summary["play"]["ends"]
     shares = [f"{percent(n / sum(ends.values()), 1)} % by {spaced(end)}" for end, n in ends.items()]
     notes = ["400 Elo points are odds of 10 to 1; in brackets the 95 % interval."]
@@ -101,14 +96,14 @@ def _page(summary: Summary, drawn: str) -> str:
 <h1>Carolus Magnus</h1>
 <p>{title}</p>
 <h2>Ranking</h2>
-{_themed(drawn)}
+<div role="img" aria-label="ratings with their intervals">
+{re.sub("<metadata>.*?</metadata>", "", drawn[drawn.find("<svg") :], flags=re.DOTALL)}
+</div>
 {_table(tables.cross_table(summary))}
 <p>{_escaped(" ".join(notes))}</p>
 <h2>Pairings</h2>
 {_table(tables.pairings_table(summary))}
-<h2>Play</h2>
 <p>{summary["play"]["mean_rounds"]:.1f} rounds a game; ended: {_escaped(", ".join(shares))}</p>
-{_table(tables.play_table(summary))}
 <h2>Made with</h2>
 {_table(tables.facts_table(summary))}
 </body>
@@ -125,20 +120,6 @@ def _table(table: tables.Table) -> str:
     console = Console(record=True, file=io.StringIO(), width=tables.WIDE, legacy_windows=False)
     console.print(table.fitted(tables.WIDE))
     return f"<pre>{console.export_html(code_format='{code}', inline_styles=True)}</pre>"
-
-
-def _themed(svg: str) -> str:
-    """Return a plot as part of the page, in the page's colours."""
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.find("<svg") :], flags=re.DOTALL)
-    for colour, name in (
-        (INK, "var(--ink)"),
-        (GREY, "var(--grey)"),
-        (LINE, "var(--line)"),
-        (BLUE, "var(--more)"),
-        (PAPER, "none"),
-    ):
-        svg = svg.replace(colour, name)
-    return svg.replace("<svg ", '<svg role="img" aria-label="ratings with their intervals" ', 1)
 
 
 # ------------------------------------------------------------------------------------ the plot

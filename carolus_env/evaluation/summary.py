@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.evaluation import ladder, sequential
-from carolus_env.evaluation.games import Results, agent_statistics
+from carolus_env.evaluation.games import Results
 from carolus_env.evaluation.pairing import PairingResult, count_ends, deal_scores, pairing_result
 from carolus_env.evaluation.ratings import Ratings, rate
 from carolus_env.evaluation.seating import Plan, labels
@@ -88,12 +88,22 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
     for pair, result in paired:
         for k, win_rate in zip(pair, result.win_rate, strict=True):
             rates[k].append(win_rate)
-    agents = [
-        {"spec": spec, "rating": rating.of(k), "win_share": float(np.mean(rates[k])), **numbers}
-        for k, (spec, numbers) in enumerate(
-            zip(plan.agents, agent_statistics(counted, len(plan.agents)), strict=True)
+    agents = []
+    for k, spec in enumerate(plan.agents):
+        seats = counted["table"] == k
+        decisions, spent = int(counted["decisions"][seats].sum()), counted["seconds"][seats].sum()
+        agents.append(
+            {
+                "spec": spec,
+                "rating": rating.of(k),
+                "win_share": float(np.mean(rates[k])),
+                "mean_castles": float(counted["castles"][seats].mean()),
+                "games": int(seats.any(axis=1).sum()),
+                "decisions": decisions,
+                "seconds": float(spent),
+                "us_per_decision": 1e6 * float(spent) / max(decisions, 1),
+            }
         )
-    ]
     rule = standing(plan, counted, rating)
     return {
         "format": FORMAT,

@@ -40,16 +40,11 @@ _SPARED: Final = 20  # or this multiple of an update's time, for which games wai
 class StandingsRow(NamedTuple):
     """One agent's line of the cross table."""
 
-    agent: int
-    """The agent's number in the summary."""
-    name: str
-    """The agent's spec; with a number where two agents have the same."""
-    rating: dict[str, Any]
-    """Its ``elo``, ``low``, ``high`` and ``bound``."""
-    won: float
-    """Win rate in all games."""
-    against: tuple[float | None, ...]
-    """Win rates against the agents, in the order of the standings; None: they never met."""
+    agent: int  # its number in the summary
+    name: str  # its spec; with a number where two agents have the same
+    rating: dict[str, Any]  # elo, low, high, bound
+    won: float  # win rate in all games
+    against: tuple[float | None, ...]  # the agents in the order of the standings; None: never met
 
 
 def standings(summary: Summary) -> list[StandingsRow]:
@@ -147,22 +142,6 @@ def pairings_table(summary: Summary) -> Table:
         rows.append([Text(names[pair[a]]), Text(names[pair[b]]), won, *map(Text, cells)])
     heads = ("agent", "against", "won % [95 %]", "W-D-L", "games", "castles", "rounds", "ended by")
     return Table(heads, rows, [0, 1], [len(heads) - 1])
-
-
-def play_table(summary: Summary) -> Table:
-    """Return what each agent played, and how fast."""
-    rows = []
-    for line in standings(summary):
-        agent = summary["agents"][line.agent]
-        cells = (
-            line.name,
-            f"{agent['mean_castles']:.1f}",
-            f"{agent['games']:,}",
-            f"{agent['decisions']:,}",
-            duration(agent["us_per_decision"]),
-        )
-        rows.append([*map(Text, cells)])
-    return Table(["agent", "castles", "games", "decisions", "a decision"], rows, [0])
 
 
 def facts_table(summary: Summary) -> Table:
@@ -268,25 +247,17 @@ def print_tables(heading: str, summary: Summary, *, ratings: bool = True) -> Non
         ratings: False: print the pairings alone.
     """
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
-    parts: list[RenderableType] = [heading, pairings_table(summary).fitted(console.width)]
-    if ratings:
-        parts.append(f"{summary['stop_rule']['text']}\n" if "stop_rule" in summary else "")
-        parts += [title(summary), cross_table(summary).fitted(console.width)]
     with console.capture() as captured:  # rich would end the process where nobody reads
-        console.print(*parts, sep="\n")
+        console.print(Text(heading), _shown(summary, console.width, ratings=ratings), sep="\n")
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def so_far(summary: Summary, width: int) -> RenderableType:
-    """Return what is shown while a tournament is played, in so many characters a line."""
-    names = labels([printable(agent["spec"]) for agent in summary["agents"]])
-    ratings = [
-        "{} {elo:+.0f} [{low:.0f}, {high:.0f}]".format(name, **agent["rating"])
-        for name, agent in zip(names, summary["agents"], strict=True)
-    ]
-    rule = [Text(summary["stop_rule"]["text"])] if "stop_rule" in summary else []
-    table = pairings_table(summary).fitted(width)
-    return Group(table, Text(f"Elo so far: {', '.join(ratings)}"), *rule)
+def _shown(summary: Summary, width: int, *, ratings: bool = True) -> RenderableType:
+    parts = [pairings_table(summary).fitted(width)]
+    if ratings:
+        rule = [printable(summary["stop_rule"]["text"])] if "stop_rule" in summary else []
+        parts += [*map(Text, (*rule, "", title(summary))), cross_table(summary).fitted(width)]
+    return Group(*parts)
 
 
 @contextlib.contextmanager
@@ -314,7 +285,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
             begun = time.monotonic()
             deal = tournament.plan.games_per_deal
             if tournament.games >= max(drawn + 1, deal) and begun - since > pause:
-                live.update(Group(so_far(tournament.summary(), console.width), bar))
+                live.update(Group(_shown(tournament.summary(), console.width), bar))
                 drawn, since = tournament.games, time.monotonic()
                 pause = max(_REDRAWN, _SPARED * (since - begun))
 

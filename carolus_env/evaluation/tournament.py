@@ -249,9 +249,8 @@ def play_plan(
                 yield first, first + size
                 first += size
 
-    if not isinstance(workers, InProcess):
+    if not (inside := isinstance(workers, InProcess)):
         _check_sendable(plan, agents)
-    inside = isinstance(workers, InProcess)
     job = _BlockPlayer(plan, tuple(agents), records, progress if inside else None)
     if start in asks and stop():
         return
