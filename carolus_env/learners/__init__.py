@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from carolus_env.system import options
 from carolus_env.system.failures import MissingExtraError
+from carolus_env.system.options import checked, declared, make
 
 if TYPE_CHECKING:
     from carolus_env.learners.options import RunConfig
@@ -97,12 +97,12 @@ def config_of(given: Mapping[str, Any]) -> RunConfig:
     """
     values = dict(given)
     kind: type[RunConfig] = learner(values.pop("learner", None)).Config
-    known = options.declared(kind)
+    known = declared(kind)
     for name, value in values.items():
         if name not in known:
             raise ValueError(
                 f"unknown option {name!r} of learner {kind.learner_name}; "
                 f"known are {', '.join(known)}, learner"
             )
-        values[name] = options.checked(known[name], value)
-    return options.make(kind, values)
+        values[name] = checked(known[name], value)
+    return make(kind, values)
