@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from carolus_env.system import options
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.files import reading
+from carolus_env.system.options import checked, declared, make
 from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
@@ -100,11 +100,11 @@ def config_of(given: Mapping[str, Any]) -> RunConfig:
     """
     values = dict(given)
     kind: type[RunConfig] = learner(values.pop("learner", None)).Config
-    known = options.declared(kind)
+    known = declared(kind)
     for name, value in values.items():
         if name not in known:
             raise ValueError(
                 unknown(f"learner {kind.learner_name} has no option", name, [*known, "learner"])
             )
-        values[name] = options.checked(known[name], value)
-    return options.make(kind, values)
+        values[name] = checked(known[name], value)
+    return make(kind, values)
