@@ -1,5 +1,7 @@
 """Gymnasium: checkers pass, a native vector environment is N single ones, games start anywhere."""
 
+import copy
+import pickle
 import warnings
 from functools import partial
 
@@ -211,6 +213,20 @@ def test_opponents_decide_in_the_games_that_are_played_only(name, one, many):
         assert not decided, "no game has started"
         env.reset(seed=1)
         assert 0 < sum(decided) <= 8 * 2 * 9
+
+
+@both_kinds
+def test_copies_of_a_single_game_go_on_as_it_does(name, one, many):
+    env = one(opponents="greedy")
+    env.reset(seed=3)
+    env.step(int(env.action_masks().argmax()))
+    copies, is_over = [env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))], False
+    while not is_over:
+        action = int(env.action_masks().argmax())
+        same, *others = [one.step(action) for one in copies]
+        assert all(data_equivalence(same, other, exact=True) for other in others)
+        assert len({one.games.tobytes() for one in copies}) == 1
+        is_over = same[2] or same[3]
 
 
 @both_kinds

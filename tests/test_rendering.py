@@ -146,7 +146,7 @@ def test_the_human_mode_shows_the_opponents_decisions_too(frames):
         assert len(frames) > decisions
         shown = marked_board(stepped(before, action)[0], (before, action))
         np.testing.assert_array_equal(frames[decisions][0], shown)
-        last = env._window._before[0], int(env._window._actions[0])
+        last = env._pictures._before[0], int(env._pictures._actions[0])
         assert stepped(*last).tobytes() == states.tobytes()
         np.testing.assert_array_equal(frames[-1][0], marked_board(states[0], last))
         assert not over
