@@ -198,7 +198,7 @@ def test_what_is_written_is_read_back_and_the_same_bytes_each_time(tmp_path, nam
     assert {one.name for one in tmp_path.iterdir()} == {name, other.name}
 
 
-def test_a_written_file_has_the_usual_rights_a_link_stays_one_only_files_are_written(tmp_path):
+def test_a_written_file_has_the_usual_rights_a_link_stays_one_a_device_too(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "there")
     write_records(tmp_path / "link", [short_record()])
     (tmp_path / "other").write_text("")
@@ -208,7 +208,8 @@ def test_a_written_file_has_the_usual_rights_a_link_stays_one_only_files_are_wri
     for path in (tmp_path, Path("/dev/full")):
         with pytest.raises(OSError):
             write_records(path, [short_record()])
-        assert not path.is_file()
+    write_records("/dev/null", [short_record()])
+    assert Path("/dev/null").is_char_device(), "it is written into, not replaced"
     with pytest.raises(FileNotFoundError):
         write_records(tmp_path / "nowhere" / "a.jsonl", [])
 

@@ -61,7 +61,7 @@ def _use(name: str) -> None:
                 batch.rollout(1)
             ce.playout(batch.states, streams)
         case "aec":
-            for aec in (carolus_magnus_v0.env(observation="uint8"), carolus_magnus_v0.env()):
+            for aec in (carolus_magnus_v0.env(), carolus_magnus_v0.env(observation="uint8")):
                 aec.reset(seed=0)
                 for _ in range(3):
                     aec.step(int(aec.last()[0]["action_mask"].argmax()))
