@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train kernels test coverage test-all gpu oldest test-oldest lint lint-page format-page tables docs ladder faults signatures integrations clean
+.PHONY: setup train kernels test bounds coverage test-all gpu oldest test-oldest lint lint-page format-page tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -41,6 +41,13 @@ test: setup
 kernels: setup
 	$(VENV)/bin/carolus warmup value:2p ppo:2p search:2p planner mcts turns batch evaluation aec \
 	    gym vector greedy
+
+# The quick tests with every index of a kernel checked, in kernels of their own: some at a time by
+# make bounds ARGS="tests/test_game.py tests/test_batch.py"
+bounds: export NUMBA_BOUNDSCHECK = 1
+bounds: export NUMBA_CACHE_DIR = $(CURDIR)/build/bounds
+bounds: setup
+	$(RUN) -m pytest -n auto -m "not slow" $(ARGS)
 
 # Which lines of Python the quick tests run; kernels are machine code, and left out.
 coverage: setup

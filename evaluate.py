@@ -1,11 +1,8 @@
-"""Let agents play each other: ``python evaluate.py --help``, docs/evaluation.md.
-
-In a clone this is what ``carolus evaluate`` is where the package is installed.
-"""
+"""Let agents play each other, as ``carolus evaluate`` does: docs/evaluation.md."""
 
 import sys
 
-from carolus_env.commands import run
+from carolus_env.commands import main
 
 if __name__ == "__main__":
-    sys.exit(run("evaluate", sys.argv[1:], "python evaluate.py"))
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

@@ -1,11 +1,8 @@
-"""Train an agent by self-play: ``python train.py --help``, docs/training.md.
-
-In a clone this is what ``carolus train`` is where the package is installed.
-"""
+"""Train an agent by self-play, as ``carolus train`` does: docs/training.md."""
 
 import sys
 
-from carolus_env.commands import run
+from carolus_env.commands import main
 
 if __name__ == "__main__":
-    sys.exit(run("train", sys.argv[1:], "python train.py"))
+    sys.exit(main(["train", *sys.argv[1:]]))

@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +23,6 @@ import numpy as np
 
 from benchmarks.machine import line
 from benchmarks.results import Row, markdown, measuring_parser, report
-from carolus_env.bots import Agent
 from carolus_env.bots.decisions import DecisionsBot
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation.placing import Evaluation, evaluate
@@ -96,24 +94,12 @@ def learn_sb3(
     players: int, seed: int, steps: int, folder: Path, note: Note, opponents: str
 ) -> None:
     """Learn as ``train.py --learner sb3`` does."""
-    from carolus_env.learners.sb3 import Sb3Config, Sb3Run
+    from carolus_env.learners.run import Progress, Run
+    from carolus_env.learners.sb3 import Sb3Config
 
-    class Timed(Sb3Run):
-        """Notes evaluations with the CPU-seconds of learning before them."""
-
-        started, evaluations, before = time.process_time(), 0.0, 0.0
-
-        @contextmanager
-        def evaluating(self) -> Iterator[None]:
-            self.before = time.process_time()
-            with super().evaluating():
-                yield
-            self.evaluations += time.process_time() - self.before
-
-        def evaluate(self, agent: Agent, games: int, steps: int, near: float | None) -> Evaluation:
-            result = super().evaluate(agent, games, steps, near)
-            note(steps, self.before - self.started - self.evaluations, result)
-            return result
+    def show(progress: Progress) -> None:
+        if progress.evaluation is not None:
+            note(progress.done, run.learner.cpu_seconds, progress.evaluation)
 
     config = Sb3Config(
         rules=Rules(players),
@@ -123,7 +109,8 @@ def learn_sb3(
         eval_every=EVERY,
         eval_games=GAMES,
     )
-    Timed(config, folder).train()
+    run = Run(config, folder, show=show)
+    run.train()
 
 
 def learn(name: str, players: int, seed: int, folder: Path) -> None:

@@ -107,10 +107,10 @@ def rows(
 ) -> list[dict[str, Any]]:
     """Rate the rungs by all games: the rows of `ladder.FILE`, the weakest rung first."""
     ratings = rate(
-        np.concatenate([np.array(pair)[games.tables] for pair, games in played.items()]),
-        np.concatenate([games.shares for games in played.values()]),
+        np.concatenate([np.array(pair)[games["table"]] for pair, games in played.items()]),
+        np.concatenate([games["shares"] for games in played.values()]),
         np.concatenate(
-            [games.deals + _DEALS * number for number, games in enumerate(played.values())]
+            [games["deal"] + _DEALS * number for number, games in enumerate(played.values())]
         ),
         len(rungs),
         anchor=list(rungs).index(anchor),
@@ -120,10 +120,10 @@ def rows(
     for rung, spec in enumerate(rungs):
         below = [low for low in (rung - 1, rung - 2) if low >= 0]
         wins = [
-            (played[low, rung].shares * (played[low, rung].tables == 1)).sum(axis=1).mean()
+            (played[low, rung]["shares"] * (played[low, rung]["table"] == 1)).sum(axis=1).mean()
             for low in below
         ]
-        row = {name: round(elo, 1) for name, elo in ratings.of(rung).items()}
+        row = {name: round(ratings.of(rung)[name], 1) for name in ("elo", "low", "high")}
         gap = [round(elo, 1) for elo in ratings.difference(rung, rung - 1)] if rung else []
         result.append({"spec": spec, **row, "gap": gap, "wins": [round(w, 4) for w in wins]})
     return result

@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env import bots, engine
 from carolus_env.bots import lockstep
 from carolus_env.bots.fingerprint import fingerprint
-from carolus_env.engine.rules import MAX_PLAYERS, Rules
+from carolus_env.engine.rules import CASTLES_TO_WIN, MAX_PLAYERS, MIN_REGIONS, Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import RAW, States, single
 from carolus_env.engine.streams import branches, new_streams
@@ -43,18 +44,9 @@ from carolus_env.evaluation.rollouts import (
     roll_out,
 )
 from carolus_env.evaluation.sampling import value_function
-from carolus_env.evaluation.suite import (
-    FORMAT,
-    HALVES,
-    STAGES,
-    VERSION,
-    SuiteError,
-    pack_game,
-    read_suite,
-    stages_of,
-)
+from carolus_env.evaluation.suite import HALVES, STAGES, Suite, SuitePosition, parsed
 from carolus_env.notation import to_line
-from carolus_env.records import make_record
+from carolus_env.records import make_record, play_event, start_of
 from carolus_env.system.command import DONE, INTERRUPTED, command, counting, parse
 from carolus_env.system.executors import WorkerOptions, Workers, ready, results, workers_of
 from carolus_env.system.failures import UserError
@@ -69,6 +61,10 @@ TABLE: Final = ("greedy", "planner", "mcts:sims=25", "ppo", "value:errors=0.2", 
 
 PROPOSERS: Final = ("planner", "ppo", "mcts:sims=100", "value", "search:sims=100")
 """Agents whose choices become candidates."""
+
+FORMAT: Final = "carolus-suite"
+VERSION: Final = 2
+FEW_REGIONS: Final = MIN_REGIONS + 2
 
 _COUNTED: Final = 100  # games of the base in which a seat's decisions are counted
 _ROUNDED: Final = 5  # digits of a value
@@ -252,7 +248,24 @@ class _Game:
         start = engine.new_games(
             Rules(int(self.states["players"][0])), 1, seed=self.seed, roll=False
         )
-        return pack_game(make_record(start, self.actions[:at]))
+        record = make_record(start, self.actions[:at])
+        events = [
+            event["action"] if "action" in event else "".join(map(str, event["roll"]))
+            for event in record["events"]
+        ]
+        return {**record["setup"], "events": events}
+
+
+def stages_of(states: States) -> npt.NDArray[np.int64]:
+    """Return the stage of each game, as an index of `STAGES`: ``(N,)``.
+
+    Opening: no team has a third of the castles that it needs to win. End: a team has two thirds of
+    them, or at most `FEW_REGIONS` regions are left. Middle: the rest.
+    """
+    needed = np.array(CASTLES_TO_WIN)[states["players"].astype(np.int64)]
+    most = states["castles"].max(axis=1).astype(np.int64)
+    end = (3 * most >= 2 * needed) | (states["regions"] <= FEW_REGIONS)
+    return np.where(end, 2, np.where(3 * most >= needed, 1, 0))
 
 
 @cache
@@ -329,8 +342,8 @@ def make_suite(
     *,
     workers: int | Workers = 1,
     progress: Callable[[int], None] | None = None,
-) -> None:
-    """Make a suite's file, or go on where an earlier call stopped.
+) -> str:
+    """Make a suite's file, or go on where an earlier call stopped; returns its hash.
 
     What is done is kept next to it, in a file with ``.part`` added to its name; a process that is
     killed loses at most the decisions under way. The same recipe gives the same file, whatever the
@@ -343,20 +356,20 @@ def make_suite(
         progress: a function of the number of decisions made.
 
     Raises:
-        SuiteError: when the file exists, or what is kept belongs to another recipe.
+        ValueError: when the file exists, or what is kept belongs to another recipe.
         WorkerError: when workers cannot be had, or die.
         OSError: when it cannot be written.
     """
     path = Path(path)
     with locked(path):
-        _make_alone(recipe, path, workers, progress or (lambda done: None))
+        return _make_alone(recipe, path, workers, progress or (lambda done: None))
 
 
 def _make_alone(
     recipe: SuiteRecipe, path: Path, workers: int | Workers, progress: Callable[[int], None]
-) -> None:
+) -> str:
     if path.exists():
-        raise SuiteError(f"{path}: exists; name another file")
+        raise ValueError(f"{path}: exists; name another file")
     part = path.with_name(path.name + ".part")
     log, header, done = _begun(recipe, part)
     progress(len(done))
@@ -368,8 +381,10 @@ def _make_alone(
             done[line["number"]] = line
             progress(len(done))
     content = b"".join([json_line(header), *(json_line(done[k]) for k in sorted(done))])
+    digest = checked(content).digest
     write_file(path, gzip.compress(content, mtime=0) if path.name.endswith(".gz") else content)
     part.unlink(missing_ok=True)
+    return digest
 
 
 def _begun(
@@ -389,7 +404,7 @@ def _begun(
     if not unlike:
         unlike = changes([*sources], [before[agent] for agent in sources], [*sources.values()])
     if unlike:
-        raise SuiteError(
+        raise ValueError(
             f"{part}: of another recipe, which differs in {', '.join(unlike)}; move it away"
         )
     # A line that was cut short is made again.
@@ -399,6 +414,41 @@ def _begun(
 def _maker(recipe: SuiteRecipe) -> Callable[[int], dict[str, Any]]:
     """Return the job of workers: to make decisions by number."""
     return partial(make_decision, recipe)
+
+
+def checked(content: bytes) -> Suite:
+    """Return the suite in the content of a file, after checking it against its positions.
+
+    Raises:
+        ValueError: for the first decision that does not fit.
+    """
+    suite = parsed(content)
+    if len(suite.decisions) != suite.header["decisions"]:
+        raise ValueError(f"{suite.header['decisions']} decisions expected")
+    for number, decision in enumerate(suite.decisions):
+        if wrong := _difference(decision, suite.players, number):
+            raise ValueError(f"decision {number}: {wrong} is not that of the position")
+    return suite
+
+
+def _difference(decision: SuitePosition, players: int, number: int) -> str:
+    """Return the name of what does not fit; empty if all does."""
+    state, replayed = decision.state(), start_of(decision.record())
+    for event in decision.record()["events"]:
+        play_event(replayed, event)
+    replayed["generator"] = 0
+    ends = after(state[0], [candidate.actions for candidate in decision.candidates])
+    facts = {
+        "number": decision.number == number,
+        "players": state["players"][0] == len(decision.seated) == players,
+        "kind": decision.kind == kind_of(state),
+        "stage": decision.stage == STAGES[int(stages_of(state)[0])],
+        "half": decision.half in HALVES,
+        "team": decision.team == state["team"][0, state["player"][0]],
+        "game": replayed.tobytes() == state.tobytes(),
+        "candidates": 2 <= len(ends) == len(np.unique(ends)),
+    }
+    return next((name for name, fits in facts.items() if not fits), "")
 
 
 # ------------------------------------------------------------------------------------ the command
@@ -425,11 +475,11 @@ def main(arguments: Sequence[str], program: str) -> int:
             workers_of(options.work, needed) as workers,
             counting("decisions", recipe.decisions) as progress,
         ):
-            make_suite(recipe, out, workers=workers, progress=progress)
+            digest = make_suite(recipe, out, workers=workers, progress=progress)
     except KeyboardInterrupt:
         text = f"interrupted; what is done is kept in {out}.part"
         raise UserError(text, INTERRUPTED) from None
-    print(f"{out}: {recipe.decisions} decisions, hash {read_suite(out).digest}")
+    print(f"{out}: {recipe.decisions} decisions, hash {digest}")
     return DONE
 
 

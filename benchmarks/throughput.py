@@ -123,6 +123,24 @@ def aec(players: int, batch: int, threads: int, *, wrapped: bool) -> Window:
     )
 
 
+def gym_single(players: int, batch: int, threads: int) -> Window:
+    import gymnasium
+
+    env = gymnasium.make("CarolusMagnus-v0", players=players, opponents="random").unwrapped
+    seeds, draw = iter(range(1 << 60)), random.Random(1).random
+
+    def portion() -> tuple[int, int]:
+        _, info = env.reset(seed=next(seeds))
+        over, decisions = False, 0
+        while not over:
+            legal = info["action_mask"].nonzero()[0]
+            _, _, terminated, truncated, info = env.step(int(legal[int(draw() * len(legal))]))
+            over, decisions = terminated or truncated, decisions + 1
+        return decisions, 1
+
+    return repeating(portion)
+
+
 def gym_vector(players: int, batch: int, threads: int) -> Window:
     import gymnasium
 
@@ -209,6 +227,9 @@ MODES = {
         "batch", "Stable-Baselines3: the learner's decisions, random opponents", sb3_vec_env
     ),
     "single": Mode("nothing", "one game from Python: mask view, choice, step", single),
+    "gym_single": Mode(
+        "nothing", "Gymnasium, one game: the learner's decisions, random opponents", gym_single
+    ),
     "aec_raw": Mode("nothing", "PettingZoo: `last()`, choice, `step`", partial(aec, wrapped=False)),
     "aec": Mode(
         "nothing",

@@ -7,11 +7,16 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 """
 
 import sys
+from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 (pip says it too, but a clone runs without pip)
     raise ImportError(
         f"Carolus needs Python 3.11 or newer; this is Python {sys.version.split()[0]}"
     )
+if sys.platform == "win32":
+    raise ImportError("Carolus needs Linux or macOS; on Windows it runs in WSL")
+if not Path(__file__).parent.is_dir():
+    raise ImportError(f"Carolus must be installed, not imported from an archive: {__file__}")
 
 import gymnasium
 import pettingzoo
@@ -86,16 +91,13 @@ __all__ = [
     "to_bytes",
 ]
 
-gymnasium.register(
-    "CarolusMagnus-v0",
-    entry_point="carolus_env.envs.gym:CarolusEnv",
-    vector_entry_point="carolus_env.envs.gym:CarolusVectorEnv",
-)
-gymnasium.register(
-    "CarolusMagnusTurns-v0",
-    entry_point="carolus_env.envs.gym:CarolusTurnsEnv",
-    vector_entry_point="carolus_env.envs.gym:CarolusTurnsVectorEnv",
-)
+for _name, _options in (("CarolusMagnus-v0", {}), ("CarolusMagnusTurns-v0", {"turns": True})):
+    gymnasium.register(
+        _name,
+        entry_point="carolus_env.envs.gym:CarolusEnv",
+        vector_entry_point="carolus_env.envs.gym:CarolusVectorEnv",
+        kwargs=_options,
+    )
 if hasattr(pettingzoo, "register"):  # since 1.27
     pettingzoo.register("aec", "carolus/CarolusMagnus-v0", "carolus_env.carolus_magnus_v0:env")
     pettingzoo.register(

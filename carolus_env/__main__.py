@@ -2,7 +2,7 @@
 
 import sys
 
-from carolus_env.commands import MODULE, main
+from carolus_env.commands import main
 
 if __name__ == "__main__":
-    sys.exit(main(program=MODULE))
+    sys.exit(main())

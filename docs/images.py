@@ -7,6 +7,7 @@ pages do; the report also shows times and the machine.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -25,12 +26,12 @@ from carolus_env import bots, evaluation
 from carolus_env.drawing.animation import animation_svg
 from carolus_env.engine.rules import MOVE, Rules, action_parts
 from carolus_env.evaluation.report import write_report
-from carolus_env.play.api import Api, GameInPlay
+from carolus_env.play.api import Api
 from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
-from carolus_env.play.server import Server, open_socket, start_compiling
+from carolus_env.play.server import make_server, open_socket, start_compiling
 from carolus_env.play.session import Session
-from carolus_env.records import Record, record_line
+from carolus_env.records import Record, write_records
 from carolus_env.system.files import write_file
 
 if TYPE_CHECKING:
@@ -139,8 +140,7 @@ def boards() -> Iterator[tuple[str, str]]:
     agents = ce.make("planner"), ce.make("planner:errors=0.3")
     _, actions = evaluation.play_and_record([[0, 1]], agents, rules, seed=29)
     record = evaluation.game_record(rules, seed=29, deal=0, actions=actions[0])
-    options: dict[str, Any] = {"layout": "wide", "width": 800, "names": ["Pepin", "Lothair"]}
-    yield "game", animation_svg(record, seconds_per_move=0.6, theme="auto", **options)
+    yield "game", animation_svg(record, seconds_per_move=0.6, names=["Pepin", "Lothair"])
 
 
 # ------------------------------------------------------------------------------------ screenshots
@@ -154,12 +154,16 @@ def in_play(players: int, phase: int, seed: int) -> Session:
     """Return a game in which the first seat, a person, is to move."""
     planner = bots.make("planner")
     session = Session.new(Rules(players=players), [planner] * players, seed=seed)
-    decisions = 0
-    while decisions < DECISIONS or (session.player, session.state["phase"]) != (0, phase):
+    while not session.over:
         session.ask_agent()
-        decisions += 1
+    at = next(
+        index
+        for index in session.decisions[DECISIONS:]
+        if (session.states[index]["player"], session.states[index]["phase"]) == (0, phase)
+    )
+    record = {**session.record(), "events": session.events[:at], "result": None}
     agents = [None, *[planner] * (players - 1)]
-    return Session(session.record(), agents, names=["Ada", *[None] * (players - 1)], seed=seed)
+    return Session(record, agents, names=["Ada", *[None] * (players - 1)], seed=seed)
 
 
 def full_game(seed: int) -> Record:
@@ -182,6 +186,9 @@ def report(folder: Path) -> str:
 def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, Any]) -> None:
     context = browser.new_context(**look)
     page = context.new_page()
+    if name == "play":  # the game that the tab keeps
+        game = json.dumps(in_play(2, MOVE, 1).record())
+        page.add_init_script(f"sessionStorage.setItem('carolus.game', {json.dumps(game)})")
     page.goto(address)
     page.wait_for_selector(ready)
     if name == "play":
@@ -202,11 +209,11 @@ def screenshots() -> int:
     if chromium is None:
         print("Chromium is not installed", file=sys.stderr)
         return 2
-    app = Api(Roster())
-    start_compiling(app.roster).join()  # so that no picture waits for compiling
-    move = app.games.add(GameInPlay(in_play(2, MOVE, 1)))
     record = full_game(1)
-    file = app.files.add(GameFile.from_bytes("game", record_line(record)))
+    with tempfile.TemporaryDirectory() as folder:
+        write_records(Path(folder) / "game.jsonl", [record])
+        app = Api(Roster(), [GameFile(Path(folder) / "game.jsonl")])
+    start_compiling(app.roster).join()  # so that no picture waits for compiling
     late = list(enumerate(record["events"]))[60:]
     middle = next(
         index
@@ -214,15 +221,15 @@ def screenshots() -> int:
         if "action" in event and action_parts(event["action"]).kind == "place"
     )
     listening = open_socket(0)
-    server = Server(app, listening)
+    server = make_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
     with sync_playwright() as playwright:
         options = ["--headless", "--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        shot(browser, f"{address}/game/{move}", "play", ".choices .step", DESKTOP)
-        shot(browser, f"{address}/replay/{file}#0/{middle}", "viewer", ".board svg", DESKTOP)
+        shot(browser, f"{address}/game", "play", ".choices .step", DESKTOP)
+        shot(browser, f"{address}/replay/0#0/{middle}", "viewer", ".board svg", DESKTOP)
         with tempfile.TemporaryDirectory() as folder:
             shot(browser, report(Path(folder)), "report", "table", REPORT)
         browser.close()

@@ -43,10 +43,8 @@ from carolus_env.commands import COMMANDS
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.games import COLUMNS, PLANNED, SEATS
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import external
-from carolus_env.integrations.llm import LanguageOptions
 from carolus_env.networks.tables import tables_text
 from carolus_env.notation.vocabulary import counted
 from carolus_env.planning import heuristic
@@ -303,23 +301,6 @@ def shipped_table() -> str:
     return markdown(head, lines)
 
 
-def results_keys() -> str:
-    """Return the keys of a game's line in a results file."""
-    lines = []
-    for column in COLUMNS:
-        if not column.key:
-            continue
-        shape = " x ".join("players" if size == SEATS else str(size) for size in column.shape)
-        bounds = f"{column.low} to {_power(column.high)}"
-        if column.words:
-            bounds = ", ".join(f"`{word}`" for word in column.words if word)
-        elif column.source == PLANNED:
-            bounds = "as planned"
-        name = f"`{column.name}`" if column.name else "-"
-        lines.append([f"`{column.key}`", name, shape or "-", bounds, column.meaning])
-    return markdown(["key", "`Results`", "shape", "range", "meaning"], lines)
-
-
 def _power(number: int) -> str:
     bits = number.bit_length()
     return f"2^{bits} - 1" if bits > 16 and number == 2**bits - 1 else str(number)
@@ -348,7 +329,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "skill": skill,
     "commands": commands_table,
     "engine messages": messages_table,
-    "language options": lambda: options_table(LanguageOptions),
     "moves": moves_table,
     "moves of a game": told_game,
     "observation": observation_table,
@@ -364,7 +344,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "value inputs": tables_text,
     "position fields": position_fields,
     "position in text": position_line,
-    "results keys": results_keys,
     "features": features_table,
 }
 

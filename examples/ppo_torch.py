@@ -179,7 +179,8 @@ def learn(network: Network, optimizer: Any, decisions: Decisions, args: Args) ->
         for chosen in order.split(args.minibatch):
             obs, masks, actions, before, gain, target = (part[chosen] for part in flat)
             log_probs, values = network(obs, masks)
-            gain = (gain - gain.mean()) / (gain.std(correction=0) + 1e-8)
+            if len(gain) > 1:  # one alone would be 0 without its mean
+                gain = (gain - gain.mean()) / (gain.std(correction=0) + 1e-8)
             ratio = (log_probs.gather(1, actions[:, None])[:, 0] - before).exp()
             clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
             policy_loss = -torch.min(gain * ratio, gain * clipped).mean()

@@ -55,7 +55,7 @@ FAULTS = [
     ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
     ("every game is of the first seating", E + "seating.py", "tables[places])", "tables[places * 0])", "tournament"),
     ("two seats are as strong as one", E + "ratings.py", "np.log(evidence.seats[0] / evidence.seats[1])", "0 * evidence.seats[0]", "ratings"),
-    ("other rules are resumed", E + "journal.py", 'pairs += [(key, old["rules"][key], new["rules"][key]) for key in new["rules"]]\n', "\n", "tournament"),
+    ("other rules are resumed", E + "journal.py", "{**each.to_dict(), **each.rules.to_dict()}", "each.to_dict()", "tournament"),
     # learners and networks
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = experience.win_shares[d, team], experience.win_shares[d, team]", "target = experience.win_shares[d, team]", "ppo"),
     ("a bad choice is never clipped", L + "ppo.py", "clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip", "clipped = ratio > 1 + loss.clip if advantage > 0 else False", "ppo"),
@@ -71,7 +71,7 @@ FAULTS = [
     ("lost choices are compared to the end", "bots/search/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
-    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),
+    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
     ("an agent sees the dice to come", "play/session.py", 'hidden["generator"] = branches(stream, [event])', "hidden[\"generator\"] = game[\"generator\"]", "play_session"),
@@ -84,7 +84,6 @@ FAULTS = [
     ("anyone may play a record's event", "records/record.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
     ("weights are not compared with their hash", N + "files.py", "untrusted.expect(about, sha256=model.digest())", "pass", "models"),
     ("the anchor is not 0", E + "ratings.py", "tied[centre] if anchor is None else np.arange(len(given)) == anchor", "tied[centre]", "ratings"),
-    ("a language agent asks once too often", "integrations/llm.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language"),
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/gym.py", '"final_info": self._info(ended.rows, illegal=ended),', '"final_info": self._info(ended.rows),', "gym"),
@@ -92,14 +91,14 @@ FAULTS = [
     ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
     ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "while not (self.games in checkpoints and self._stops()):", "while not (len(self._parts) > 1 and self.games in checkpoints and self._stops()):", "tournament"),
-    ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first),", "seed=self.seed,", "arrays"),
+    ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
-    ("games do not replace a run's minutes", L + "td.py", 'instead = {"minutes": None} if "games" in changes else {}', "instead: dict[str, Any] = {}", "td"),
+    ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/search/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
-    ("the game begun first is dropped though in use", "play/requests.py", "self._items.move_to_end(key)", "pass", "play_server"),
+    ("a bot's turn goes on with another stream", "play/session.py", "index, now = self._run_start(seat), len(self.events)", "index, now = len(self.events), len(self.events)", "play_session play_server"),
     ("a field that does not fit the others passes", "records/validity.py", "            raise PositionError(f\"position: {where}{problem}\")", "            pass", "state position"),
     ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
-    ("an error that is no Exception hangs its game", "play/requests.py", "except BaseException as raised:", "except Exception as raised:", "play_server"),
+    ("an error that is no Exception ends the server", "play/api.py", "except BaseException as error:", "except Exception as error:", "play_server"),
     # by a fourth hand
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
     ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),
@@ -109,7 +108,7 @@ FAULTS = [
     ("the learner's last observation is from seat 0", "envs/learner.py", 'viewers = np.where(over, self.seats, self.states["player"])', 'viewers = self.states["player"]', "gym"),
     ("threads share the row from which observations are scaled", "games/batch.py", "self._whole[worker]", "self._whole[0]", "batch"),
     ("regret of unlisted choices is never negative", E + "regret.py", "return behind.mean(axis=1), np.array(", "return np.maximum(behind.mean(axis=1), 0), np.array(", "suite"),
-    ("an interrupted evaluation is not made up for", L + "run.py", 'self._due = bool(numbers["due"])', "self._due = False", "learners"),
+    ("an interrupted evaluation is not made up for", L + "run.py", 'self._learning, self._due = float(numbers["learning"]), bool(numbers["due"])', 'self._learning, self._due = float(numbers["learning"]), False', "learners"),
     ("NaN and infinity lie in every range", "system/options.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
     ("final observations are marked as missing", "envs/gym.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
     ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),

@@ -14,6 +14,7 @@ import itertools
 import numpy as np
 
 import carolus_env as ce
+from carolus_env.engine.rules import ROLL
 
 KINDS = [
     ce.Rules(2),
@@ -97,6 +98,22 @@ def check_refusals(games=40):
     there.rollout(3)
 
 
+def check_refresh(games=40):
+    """Set-ups and ended games, put there by hand, are games that wait for a decision."""
+    states = ce.new_games(ce.Rules(), games, seed=4, roll=False)
+    ce.engine.forfeit(states, rows=np.arange(0, games, 3))
+    here = ce.GameBatch(ce.Rules(), games, seed=0, observation="uint8")
+    there = ce.GameBatch(ce.Rules(), games, seed=0, observation="uint8", device="cuda")
+    here.states[:] = states
+    there.states.copy_to_device(states)
+    for batch in (here, there):
+        batch.refresh()
+    check_same(here, there, "refreshing")
+    assert here.masks.any(axis=1).all() and not (here.states["phase"] == ROLL).any()
+    assert here.rollout(20).games == there.rollout(20).games
+    check_same(here, there, "a rollout after refreshing")
+
+
 def check_libraries(games=1000):
     """PyTorch and JAX read the arrays in place, and PyTorch's current stream is respected."""
     import torch
@@ -150,6 +167,7 @@ def main():
     if options.libraries:
         check_libraries()
     check_refusals()
+    check_refresh()
     print("illegal actions are refused", flush=True)
 
 

@@ -1,17 +1,20 @@
-"""The page's server, as `python -m carolus_env.play` starts it, and games to be shown in it."""
+"""The page's server, as `carolus play` starts it, and games to be shown in it."""
 
 import http.client
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from carolus_env import bots
 from carolus_env.engine.rules import Rules
 from carolus_env.play.api import Api
-from carolus_env.play.server import Server, open_socket
+from carolus_env.play.library import GameFile
+from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
+from carolus_env.records import record_line
 from carolus_env.system import cancellation
 
 
@@ -46,9 +49,6 @@ class Page:
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
-    def post_file(self, name: str, content: bytes) -> tuple[int, Any]:
-        return self.post(f"files?name={name}", content, "application/octet-stream")
-
 
 class Slow(bots.Agent):
     """Thinks until it may go on and fails, or until it is stopped."""
@@ -70,7 +70,7 @@ class Slow(bots.Agent):
 def serving(app: Api, port: int = 0) -> Iterator[Page]:
     """A server on this port (0: a free one), until the context ends."""
     listening = open_socket(port)
-    server = Server(app, listening)
+    server = make_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
@@ -79,6 +79,13 @@ def serving(app: Api, port: int = 0) -> Iterator[Page]:
         server.should_exit = True
         thread.join(timeout=30)
         listening.close()
+
+
+def book(path: Path, *games: dict[str, Any] | bytes) -> GameFile:
+    """A file of these games, each a record or a line."""
+    lines = [game if isinstance(game, bytes) else record_line(game) for game in games]
+    path.write_bytes(b"".join(lines))
+    return GameFile(path)
 
 
 def finished(

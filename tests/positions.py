@@ -48,7 +48,7 @@ def position(
     phase="move",
     player=0,
     placements_left=0,
-    round=1,
+    round=31,
     crowns=None,
     spent=(),
     **rules,
@@ -56,7 +56,8 @@ def position(
     """A game with these regions from the Emperor's on; the rest of it is filled up.
 
     ``discs`` are those on the table (0: not yet), ``spent`` the numbers that every player has
-    played in earlier rounds. The other regions, and those given without paladins, get some of the
+    played in earlier rounds. In round 31 the supply can have been empty before, so that reserves
+    may be of any size. The other regions, and those given without paladins, get some of the
     clan that the circle has fewest of. Missing courts and reserves are empty.
     """
     rules = Rules(**rules)

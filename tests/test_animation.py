@@ -70,34 +70,34 @@ def drawn(svg):
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_each_moment_of_a_film_shows_the_board_after_a_decision_and_no_more(players):
     record, states, _ = played(players)
-    end = animation.frames_of(record)[-1].state.copy()
+    end = animation.frames_of(record)[-1][0].copy()
     end["generator"] = states[-1]["generator"]  # a record has none
     assert end.tobytes() == states[-1].tobytes()
     record, states, actions = played(players, seed=players, decisions=40)
-    svg = animation.animation_svg(record, layout="tall", seconds_per_move=0.5)
+    svg = animation.animation_svg(record, layout="narrow", seconds_per_move=0.5)
     film, frames = ElementTree.fromstring(svg), animation.frames_of(record)
     timers = list(film.iter(f"{SVG}animate"))
     assert {timer.get("dur") for timer in timers} == {f"{0.5 * (len(frames) + 3):g}s"}
     assert {timer.get("repeatCount") for timer in timers} == {"indefinite"}
-    assert frames[0].last is None and len(frames) == len(actions) + 1
-    for k, (frame, state) in enumerate(zip(frames, states, strict=True)):
-        same = frame.state.copy()
+    assert frames[0][1] is None and len(frames) == len(actions) + 1
+    for k, ((frame, last), state) in enumerate(zip(frames, states, strict=True)):
+        same = frame.copy()
         same["generator"] = state["generator"]
         assert same.tobytes() == state.tobytes()
         if k:
-            before, decided = frame.last
-            assert (decided, before.tobytes()) == (actions[k - 1], frames[k - 1].state.tobytes())
+            before, decided = last
+            assert (decided, before.tobytes()) == (actions[k - 1], frames[k - 1][0].tobytes())
         moment = (k + 0.5) / (len(frames) + 3)  # the last frame is shown four times as long
-        assert shown_at(film, moment) == drawn(board_svg(frame.state, last=frame.last)), k
+        assert shown_at(film, moment) == drawn(board_svg(frame, layout="narrow", last=last)), k
     assert shown_at(film, 1) == shown_at(film, moment)
 
 
 def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     pytest.importorskip("resvg")
     record, _, _ = played(3)
-    first = animation.frames_of(record)[0].state
+    first, _ = animation.frames_of(record)[0]
     film = np.array(pixels.svg_picture(animation.animation_svg(record, width=400)))
-    board = np.array(pixels.svg_picture(board_svg(first, layout="wide", width=400)))
+    board = np.array(pixels.svg_picture(board_svg(first, width=400)))
     np.testing.assert_array_equal(film, board)
 
 
@@ -114,20 +114,6 @@ def test_a_film_runs_no_script_fetches_nothing_and_a_wrong_event_is_named():
         animation.animation_svg(broken)
 
 
-@pytest.mark.parametrize(("theme", "around"), [("auto", "dark"), ("light",) * 2, ("dark",) * 2])
-def test_a_page_has_one_script_buttons_for_every_decision_and_the_films_theme(theme, around):
-    record, _, actions = played(3, decisions=25)
-    evil = ["<script>alert(1)</script>", '"onload="alert(1)', "{film}"]
-    page = animation.animation_page(record, names=evil, theme=theme)
-    assert page.count("<script") == 1
-    assert re.findall(r'<input [^>]*max="(.*?)"', page) == [str(len(actions))]
-    assert re.findall(r'<button [^>]*data-by="(.*?)"', page) == ["-1", "0", "1"]
-    assert not re.search(r"<[^>]*\s(on\w+|src)=", page.partition("<script>")[0])
-    backgrounds = re.findall(r"\{ background: (#\w+)|; background: (#\w+)", page)
-    assert backgrounds[0][1] == animation.BACKGROUNDS[theme]
-    assert backgrounds[1][0] == animation.BACKGROUNDS[around]
-
-
 def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("resvg")
@@ -138,20 +124,20 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     frames = animation.frames_of(record)
     film = image.open(path)
     assert film.n_frames == len(actions) + 1 and film.info["loop"] == 0
-    for k, frame in enumerate(frames):
+    for k, (state, last) in enumerate(frames):
         film.seek(k)
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
-        board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
+        board = board_svg(state, last=last, width=240)
         wanted = np.array(pixels.svg_picture(board)).astype(int)
         apart = np.abs(np.array(film.convert("RGB")) - wanted)
         assert apart.mean() < 4 and np.quantile(apart, 0.999) < 50
 
 
-def test_a_saved_animation_is_the_film_or_the_page(tmp_path):
+def test_a_saved_animation_is_the_film(tmp_path):
     record, _, _ = played(2, decisions=10)
-    for name, make in (("a.svg", animation.animation_svg), ("a.html", animation.animation_page)):
-        save_animation(record, tmp_path / name)
-        assert (tmp_path / name).read_text() == make(record)
+    save_animation(record, tmp_path / "a.svg", seconds_per_move=2)
+    film = animation.animation_svg(record, seconds_per_move=2)
+    assert (tmp_path / "a.svg").read_text() == film
 
 
 def test_an_animation_names_the_agents_that_its_record_names():
@@ -164,14 +150,13 @@ def test_an_animation_names_the_agents_that_its_record_names():
     ):
         svg = animation.animation_svg({**record, **more}, **options)
         assert all(f">{name}</text>" in svg for name in names)
-        assert animation.animation_page({**record, **more}, **options).count(svg) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "options", "error"),
     [
-        ("film.mp4", {}, ".svg, .gif, .html"),
-        ("film.svg", {"seconds_per_move": 0}, "0.02 to 3600, got 0"),
+        ("film.mp4", {}, ".svg or .gif"),
+        ("film.svg", {"seconds_per_move": 0}, "0.02 to 3,600, got 0"),
         ("film.gif", {"seconds_per_move": float("nan")}, "seconds_per_move"),
         ("film.gif", {"seconds_per_move": 164}, "163, got 164"),
         ("film.gif", {"theme": "blue"}, "theme"),

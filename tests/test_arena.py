@@ -1,6 +1,5 @@
 """The arena: paired deals, games that do not depend on how they are batched, sound win rates."""
 
-import dataclasses
 import json
 import pickle
 import re
@@ -51,15 +50,11 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
     team = [rules.team(seat) for seat in range(players)]
     parts = [[t in won for t in team] if won else [True] * players for won in winners]
     played = evaluation.play_games(tables, [RANDOM] * 3, rules, seed=1)
-    return dataclasses.replace(
-        played,
-        shares=np.array(parts) / np.sum(parts, axis=1, keepdims=True),  # partners split theirs
-        castles=np.tile(np.array(team, np.uint8), (len(tables), 1)),
-        rounds=np.full(len(tables), 5, np.uint32),
-        reasons=np.array([BY_CASTLES if won else BY_MAX_ROUNDS for won in winners], np.uint8),
-        decisions=10 * (np.array(tables) + 1).astype(np.int32),
-        seconds=np.full(np.shape(tables), 0.5),
-    )
+    played["shares"] = np.array(parts) / np.sum(parts, axis=1, keepdims=True)
+    played["castles"], played["rounds"] = team, 5
+    played["reason"] = [BY_CASTLES if won else BY_MAX_ROUNDS for won in winners]
+    played["decisions"], played["seconds"] = 10 * (np.array(tables) + 1), 0.5
+    return played
 
 
 class PlainGame:
@@ -99,19 +94,18 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypat
     results, log = evaluation.play_and_record(
         plan.fixtures(0, plan.games), [GREEDY, RANDOM], rules, seed=40
     )
-    for g, table in enumerate(results.tables):
-        plain = PlainGame(rules, 40, int(results.deals[g]), int(results.seatings[g]))
+    for g, table in enumerate(results["table"]):
+        plain = PlainGame(rules, 40, int(results["deal"][g]), int(results["seating"][g]))
         game = plain.play(table, (GREEDY, RANDOM))
         team = [rules.team(seat) for seat in range(rules.players)]
-        assert results.returns[g].tolist() == engine.returns(game)[0].tolist()
-        assert results.shares[g].tolist() == engine.win_shares(game)[0].tolist()
-        assert results.castles[g].tolist() == game["castles"][0][team].tolist()
-        assert results.rounds[g] == game["round"][0]
-        assert results.reasons[g] == game["reason"][0]
+        assert results["shares"][g].tolist() == engine.win_shares(game)[0].tolist()
+        assert results["castles"][g].tolist() == game["castles"][0][team].tolist()
+        assert results["rounds"][g] == game["round"][0]
+        assert results["reason"][g] == game["reason"][0]
         assert log[g].tolist() == [action for _, action in plain.decisions]
         for seat in range(rules.players):
             mine = [action for who, action in plain.decisions if who == seat]
-            assert results.decisions[g, seat] == len(mine)
+            assert results["decisions"][g, seat] == len(mine)
 
 
 def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
@@ -119,7 +113,7 @@ def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     agent, rules = Watcher(), Rules(2, max_rounds=20)
     results = evaluation.play_games(np.zeros((20, 2), int), [agent], rules, seed=0)
     shown = set(agent.shown("generator"))
-    assert results.decisions.sum() == len(shown) > 1000
+    assert results["decisions"].sum() == len(shown) > 1000
     roots = branches(seed_generators(0, 1), np.arange(20))
     assert not shown & {0, *roots.tolist()}
     for g in range(20):
@@ -188,9 +182,9 @@ def test_time_is_shared_out_among_the_decisions_of_a_call(monkeypatch) -> None:
     monkeypatch.setattr(lockstep, "time", clock)
     slow = Spy(before=clock.wait)
     results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)
-    assert results.seconds[:, 0].sum() == pytest.approx(clock.now)
-    assert clock.now < 0.5 * results.decisions[:, 0].sum()
-    assert not results.seconds[:, 1].any()
+    assert results["seconds"][:, 0].sum() == pytest.approx(clock.now)
+    assert clock.now < 0.5 * results["decisions"][:, 0].sum()
+    assert not results["seconds"][:, 1].any()
     clock.now, lazy = 0.0, Spy(before=lambda *_: lazy.__init__() or clock.wait())
     result = evaluation.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
     assert clock.now == 0.5 and result.seconds == (0, 0), "loading does not count"

@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from strategies import ALL_KINDS
 
-from carolus_env import GameBatch, IllegalActionError, Rules, engine, new_streams, observe
+from carolus_env import (
+    Game,
+    GameBatch,
+    IllegalActionError,
+    Rules,
+    engine,
+    new_games,
+    new_streams,
+    observe,
+)
 from carolus_env.engine import is_over, legal_masks, next_games, random_actions, returns
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS
+from carolus_env.records.validity import check_positions
 
 SHORT = Rules(players=2, paladins_per_clan=6, max_rounds=4)  # ends by castles and by the cut-off
 
@@ -112,6 +122,23 @@ def test_buffers_stay_copies_are_made_on_request_and_refresh_shows_changes_by_ha
     batch.refresh()
     np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
     np.testing.assert_array_equal(batch.observations, observe(batch.states))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_refresh_leaves_each_game_with_a_decision_to_take(threads):
+    """Dice are rolled as by a `Game`; what is over is followed by its next game, as in a step."""
+    start = new_games(Rules(), 3, seed=3, roll=False)
+    batch = GameBatch(Rules(), 3, seed=0, threads=threads)
+    batch.states[:] = start
+    engine.forfeit(batch.states, rows=[1])
+    over = engine.copy(batch.states)
+    batch.refresh()
+    for row in (0, 2):
+        assert batch.states[row] == Game(state=start[row : row + 1]).states[0]
+    assert batch.states[1] == engine.next_games(over)[1]
+    assert batch.masks.any(axis=1).all()
+    batch.rollout(30)
+    check_positions(batch.states)
 
 
 def test_an_illegal_action_changes_no_game_and_impossible_numbers_are_refused():

@@ -126,9 +126,7 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
     games = met(players, "greedy:errors=0.6", ["greedy:errors=0.5"])
     [(spec, results)] = games.items()
     [rung] = [rung for rung in ladder.rungs(players) if rung.spec == spec]
-    rules = Rules(players)
-    team = [rules.team(seat) for seat in range(players)]
-    wanted = rate(results.tables, results.shares, team, results.deals, 2, anchor=1)
+    wanted = rate(results["table"], results["shares"], results["deal"], 2, anchor=1)
     elo, low, high = ladder.place(Rules(players), games)
     # with three players, two line-ups of half as many games share the tournament's virtual deal
     assert elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)
@@ -140,7 +138,7 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
     surplus = 0.0
     for rung in ladder.rungs(players):
         if rung.spec in games:
-            own = (games[rung.spec].shares * (games[rung.spec].tables == 0)).sum(axis=1)
+            own = (games[rung.spec]["shares"] * (games[rung.spec]["table"] == 0)).sum(axis=1)
             surplus += (own - ladder.win_rate(players, np.float64(elo - rung.elo))).sum()
     assert abs(surplus) < 3, "half of a virtual deal"
 

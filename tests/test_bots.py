@@ -284,39 +284,38 @@ NUMBER = r"option {} must be a (whole )?number from {}, got {}"
     [
         ("random:foo", "'random'.* 'foo'"),
         *((f"greedy:errors={value}", "errors") for value in ("-0.1", "1.5", "nan")),
-        ("mcts:simulations=5", "no option 'simulations=5'; options are key=value of sims: a"),
+        ("mcts:simulations=5", "no option 'simulations'; known are sims: a"),
         ("mcts:sims=many", NUMBER.format("sims", "1 to 10,000,000", "'many'")),
         ("mcts:sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
         ("mcts:seconds=-1", NUMBER.format("seconds", "0.0 to 3,600.0", "-1.0")),
         ("value:discs=later", "option discs must be now or turn, got 'later'"),
         ("mcts:sims=5,sims=6", "option sims is given twice"),
-        ("ppo:MODEL,sims=3", "has no option 'sims=3'; options are .*temperature: a num"),
-        ("ppo:sims=3", "has no option 'sims=3'"),
+        ("ppo:MODEL,sims=3", "has no option 'sims'; known are .*temperature: a num"),
+        ("ppo:sims=3", "has no option 'sims'"),
         ("ppo:MODEL,temperature=hot", NUMBER.format("temperature", "0 to 100", "'hot'")),
         ("ppo:MODEL,candidates=3", NUMBER.format("candidates", "5 to 4,096", "3")),
         ("ppo:MODEL,temperature=-1", NUMBER.format("temperature", "0 to 100", "-1.0")),
         ("ppo:nowhere/p", r"^nowhere/p\.safetensors: cannot be read: No such file"),
-        ("ppo:5p", r"^5p\.safetensors: cannot be read"),
+        ("ppo:5p", "^unknown model '5p'; known are 2p, 3p, 4p"),
         ("search:2p,sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
-        ("search:2p,depth=3", "has no option 'depth=3'"),
-        ("decisions:nowhere", r"^nowhere\.safetensors: cannot be read"),
+        ("search:2p,depth=3", "has no option 'depth'"),
+        ("decisions:nowhere", "^unknown model 'nowhere'; known are"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_agent_and_the_right_ones(tmp_path, spec, reason):
     random_model(2, policy=True).save(tmp_path / "p")
     with pytest.raises(ValueError, match=reason) as caught:
         bots.make(spec.replace("MODEL", str(tmp_path / "p")))
-    if "cannot be read" not in reason:
+    if not reason.startswith("^"):
         assert str(caught.value).startswith(f"agent '{spec.partition(':')[0]}'")
 
 
 @pytest.mark.parametrize("spec", ["gredy", "", "Random", "file", ":random"])
 def test_an_unknown_agent_is_refused_with_the_known_ones(spec):
-    with pytest.raises(bots.UnknownAgentError, match=re.escape(repr(spec))) as caught:
+    with pytest.raises(bots.UnknownAgentError, match="unknown agent") as caught:
         bots.make(spec)
-    for name, about in bots.known().items():
-        assert re.search(rf"^  {name} +{re.escape(about)}$", str(caught.value), re.MULTILINE)
-    assert "FILE.py:NAME" in str(caught.value)
+    for name in (repr(spec.partition(":")[0]), *bots.known(), "FILE.py:NAME"):
+        assert name in str(caught.value)
 
 
 def test_a_kind_of_agent_can_be_registered(monkeypatch):

@@ -53,7 +53,7 @@ def planner(seed: int, folder: Path) -> None:
 
 def sb3(seed: int, folder: Path) -> None:
     learner = pytest.importorskip("carolus_env.learners.sb3")
-    for number in (0, 1, learner._EVALUATION):
+    for number in (0, 1):
         learner.make_env(learner.Sb3Config(seed=seed), "random", 9, number).reset()
 
 
@@ -93,7 +93,7 @@ def test_rollouts_of_neighbouring_seeds_have_other_dice(monkeypatch: pytest.Monk
     monkeypatch.setattr(sampling, "Deals", type("Spied", (), {"of": staticmethod(of)}))
     starts = engine.new_games(FEW, 9, seed=0)
     for seed in range(4):
-        sampling.Sampler("random", seed).play(starts, np.arange(9), np.arange(9))
+        sampling.Sampler("random", seed).play(starts, np.arange(9))
     assert len(set(roots)) == len(roots) == 36
 
 

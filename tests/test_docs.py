@@ -69,7 +69,10 @@ MISSING = {"integrations": ("ray", "pyspiel", "stable_baselines3")}
     "page",
     [
         *("bots", "environments", "tutorial", "play"),
-        *(pytest.param(page, marks=pytest.mark.slow) for page in ("integrations", "bench", "evaluation")),
+        *(
+            pytest.param(page, marks=pytest.mark.slow)
+            for page in ("integrations", "bench", "evaluation")
+        ),
     ],
 )
 def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):

@@ -36,24 +36,24 @@ def boards():
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
-@pytest.mark.parametrize("layout", ["tall", "wide"])
+@pytest.mark.parametrize("layout", ["narrow", "wide"])
 def test_pixels_are_as_wide_as_wished_and_fill_their_corners(layout, theme):
     pixels = board_pixels(sample_state(), width=301, layout=layout, theme=theme)
     height, width, channels = pixels.shape
     assert (width, channels, pixels.dtype) == (301, 3, np.uint8)
-    assert (height > width) == (layout == "tall")
+    assert (height > width) == (layout == "narrow")
     corners = {bytes(pixels[y, x]).hex() for x in (0, -1) for y in (0, -1)}
     assert corners == {BACKGROUNDS[theme].removeprefix("#")}
 
 
 def test_a_png_holds_the_same_pixels_and_round_corners():
     state = sample_state()
-    picture = image.open(io.BytesIO(board_png(state, width=200)))
+    picture = image.open(io.BytesIO(board_png(state, width=400)))
     assert picture.format == "PNG"
     pixels = np.array(picture.convert("RGBA"))
     assert pixels[0, 0, 3] == 0
     middle = (slice(20, -20), slice(20, -20))
-    np.testing.assert_array_equal(pixels[middle][..., :3], board_pixels(state, width=200)[middle])
+    np.testing.assert_array_equal(pixels[middle][..., :3], board_pixels(state, width=400)[middle])
 
 
 def test_the_bundled_fonts_have_every_character_that_is_drawn_and_those_of_most_names():

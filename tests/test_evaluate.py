@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from test_tournament import rates  # noqa: F401
 from carolus_env import __version__, bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, ladder, tournament
+from carolus_env.evaluation import bench, ladder, report, tables, tournament
 from carolus_env.evaluation.regret import Regret
 from carolus_env.records import read_records
 
@@ -82,7 +83,7 @@ def stand_ins(rates: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F81
         (folder / "report.html").write_text(f"{summary['games']} games")
         return [folder / "report.html"]
 
-    monkeypatch.setattr(evaluate.report, "write_report", write_report)
+    monkeypatch.setattr(report, "write_report", write_report)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -125,25 +126,14 @@ def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path) -> No
         assert re.search(row, out), "the stronger first"
 
 
-def test_without_rich_there_is_no_bar_and_the_tables_are_the_same(run, monkeypatch):
-    with monkeypatch.context() as terminal:
-        terminal.setattr(tournament, "SIDE_BY_SIDE", 6)
-        terminal.setattr(evaluate.tables, "_REDRAWN", 0.0)
-        terminal.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
-        terminal.setenv("TERM", "xterm")
-        code, _, err = run("greedy", "random", "--games", 20)
-        assert code == 0 and "20/20" in err, "a bar"
-        assert "W-D-L" in err and "Elo so far: greedy +0 " in err, "and a table"
-    with_rich = run("greedy", "random", "--games", 20)[1]
-    for name in {*(name for name in sys.modules if name.startswith("rich")), "rich", "rich.box"}:
-        monkeypatch.setitem(sys.modules, name, None)
-    code, plain, _ = run("greedy", "random", "--games", 20)
-    assert code == 0
-    title, _, row, _, _, _, first, _ = plain.splitlines()
-    assert title.startswith("2 players, seed 0, ")
-    assert row.split()[:2] == ["random", "greedy"]
-    assert 0.01 < float(first.split()[-2]) < 1e5, "microseconds for a decision"
-    assert row in with_rich.splitlines()
+def test_a_terminal_has_a_bar_and_a_table_while_games_are_played(run, monkeypatch):
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(tables, "_REDRAWN", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    code, _, err = run("greedy", "random", "--games", 20)
+    assert code == 0 and "20/20" in err, "a bar"
+    assert "W-D-L" in err and "Elo by these games alone" in err, "and the tables"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +150,6 @@ def test_without_rich_there_is_no_bar_and_the_tables_are_the_same(run, monkeypat
         ("greedy random --workers 0", "workers"),
         ("greedy random --players 3 --schedule swiss", "swiss"),
         ("greedy random --resume", "--out"),
-        ("greedy random --out FOLDER --resume", "FOLDER/games.jsonl"),
         ("greedy random --out FILE", "--out FILE"),
         ("greedy random --records FILE", "--records FILE"),
         ("greedy random --records FOLDER", "FOLDER"),
@@ -168,7 +157,6 @@ def test_without_rich_there_is_no_bar_and_the_tables_are_the_same(run, monkeypat
         ("greedy FILE:Broken", "RuntimeError: two lines"),
         ("greedy random --json FOLDER", "FOLDER"),
         ("greedy random --json FOLDER/none/r.json", "FOLDER/none"),
-        ("greedy random --json /dev/full", "/dev/full"),
         (f"greedy random --json FOLDER/{'x' * 300}", "File name too long"),
         ("random greedy --bench", "got 2"),
         ("random --bench --players 7", "--players must be a whole number from 2 to 4, got 7"),
@@ -253,12 +241,13 @@ def test_full_deals_before_an_end_are_saved(run, tmp_path, bot_file, monkeypatch
 def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> None:
     cup, records = tmp_path / "cup", tmp_path / "games.jsonl.gz"
     words = ("greedy", "random", "greedy", "--players", 3, "--games", 18, "--out", cup)
-    assert run(*words, "--records", records)[::2] == (0, "")
+    assert run(*words, "--records", records, "--resume")[::2] == (0, ""), "nothing is there yet"
     assert [record["game"] for _, record in read_records(records)] == list(range(54))
     names = sorted(path.name for path in cup.iterdir())
     assert names == ["games.jsonl", "report.html", "summary.json"]
     before = (cup / "games.jsonl").read_bytes()
-    assert before.count(b'{"game"') == json.loads((cup / "summary.json").read_text())["games"]
+    kept = evaluation.read_games(cup / "games.jsonl").results
+    assert len(kept) == json.loads((cup / "summary.json").read_text())["games"]
     assert (cup / "report.html").read_text() == "54 games"
     code, out, err = run(*words)
     assert (code, out) == (2, "")
@@ -290,15 +279,18 @@ def test_it_plays_until_intervals_are_narrow_or_a_test_is_decided(run, tmp_path)
     assert (report["deals"], report["complete"]) == (8, True)
 
 
-def test_without_the_extra_there_are_ratings_and_no_report_and_it_is_said(
-    run, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(evaluate.report, "find_spec", lambda name: None)
-    code, out, err = run("greedy", "random", "--games", 20)
-    assert (code, err) == (0, "") and "Elo [95 %]" in out
-    code, out, err = run("greedy", "random", "--out", tmp_path / "cup")
+def test_what_the_extra_has_is_asked_for_before_anything_is_played(run, tmp_path, monkeypatch):
+    words = "greedy", "random", "--out", str(tmp_path / "cup")
+    with monkeypatch.context() as bare:
+        bare.setattr(report, "find_spec", lambda name: None)
+        code, out, err = run(*words)
     assert (code, out) == (1, "")
     assert "pip install 'carolus-env[evaluation]'" in err and err.count("\n") == 1
+    program = "import sys; sys.modules['rich'] = None; from carolus_env.commands import run; "
+    program += "sys.exit(run('evaluate', sys.argv[1:], 'python evaluate.py'))"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'carolus-env[evaluation]'" in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "cup").exists()
 
 
@@ -306,7 +298,7 @@ def test_ctrl_c_while_the_report_is_made_says_what_is_kept(run, tmp_path, monkey
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(evaluate.report, "write_report", interrupted)
+    monkeypatch.setattr(report, "write_report", interrupted)
     code, _, err = run("greedy", "random", "--games", 20, "--out", tmp_path / "cup")
     assert (code, err.count("\n")) == (130, 1)
     assert "20 of 20 games kept, 20 counted" in err and "--resume" in err
@@ -379,14 +371,15 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
     assert asked == [(players, "random", "report") for players in (2, 3)]
     result = json.loads((tmp_path / "b" / "bench.json").read_text())
     assert (result["protocol"], result["ladder"]) == (bench.NAME, bench.LADDER)
-    assert result["versions"]["carolus-env"] == __version__
-    assert result["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", result["commit"])
     two = result["players"]["2"]
+    assert two["versions"]["carolus-env"] == __version__
+    assert two["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", two["commit"])
+    assert (two["seed"], list(two["sources"])) == (bench.SEED, ["carolus_env"])
     assert two["opponents"] == [rung.spec for rung in ladder.rungs(2)[:2]]
     assert two["regret"] == {"all": [0.25, 0.125, 0.5, 7]}
     games = evaluation.read_games(tmp_path / "b" / "2p" / "games.jsonl")
     met = {
-        spec: games.results.rows((games.results.tables == number).any(axis=1))
+        spec: games.results[(games.results["table"] == number).any(axis=1)]
         for number, spec in enumerate(two["opponents"], 1)
     }
     elo, *interval = ladder.place(Rules(2), met)
@@ -404,13 +397,59 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
         code, shown, _ = run("random", "--bench", "--out", tmp_path / "c", "--quiet")
     kept = json.loads((tmp_path / "c" / "bench.json").read_text())["players"]
     assert code == 130 and kept["2"] == two, "what was finished"
-    three = {key: result["players"]["3"][key] for key in ("elo", "elo_ci95", "opponents")}
-    assert kept["3"] == three, "and the rating by the games that were played"
+    three = {key: result["players"]["3"][key] for key in kept["3"]}
+    assert kept["3"] == three and "regret" not in three, "the rating by the games that were played"
     assert f"3 players: {three['elo']:+.0f} Elo" in shown
     # A run that was cut off goes on against the rungs that it had met.
     games_file = tmp_path / "b" / "2p" / "games.jsonl"
-    header, *lines = games_file.read_text().splitlines(keepends=True)
-    games_file.write_text(header + "".join(lines[:4]))
+    header, first, *_ = games_file.read_bytes().splitlines(keepends=True)
+    games_file.write_bytes(header + first)
     monkeypatch.setattr(bench, "opponents", None)
     again = run("random", "--bench", "--players", 2, "--out", tmp_path / "b", "--resume", "--quiet")
     assert again[0] == 0 and again[1] == out.splitlines(keepends=True)[0]
+
+
+def test_the_protocols_file_grows_and_a_run_goes_on_where_there_is_something(
+    run, tmp_path, monkeypatch, bot_file
+):
+    """So a script can always say --resume, and measure one number of players at a time."""
+    small_protocol(monkeypatch, [], 1)
+    out = tmp_path / "b"
+    words = (f"{bot_file}:RandomBot", "--bench", "--quiet", "--out", out)
+
+    def parts() -> dict[str, Any]:
+        return json.loads((out / "bench.json").read_text())["players"]
+
+    assert run(*words, "--players", 3, "--resume")[0] == 0, "nothing is there"
+    first = parts()
+    assert run(*words, "--resume")[0] == 0, "3 players were played, 2 were not"
+    assert parts().keys() == {"2", "3"} and parts()["3"] == first["3"]
+    shutil.rmtree(out / "2p")
+    assert run(*words, "--players", 2)[0] == 0
+    kept = parts()
+    assert kept["3"] == first["3"] and set(kept["2"]["sources"]) == {"my_bots.py", "carolus_env"}
+    shutil.rmtree(out / "2p")
+    bot_file.write_text(BOTS + "\n")
+    code, shown, err = run(*words, "--players", 2, "--resume")
+    assert (code, shown) == (2, "") and not (out / "2p").exists()
+    assert err.endswith(f"bench.json: of {bot_file}:RandomBot, and my_bots.py changed since\n")
+    code, _, err = run("random", *words[1:], "--players", 2)
+    assert code == 2 and "bench.json: agent must be 'random', got '" in err
+    assert parts() == kept
+
+
+def test_one_figure_is_to_be_cited_and_others_are_called_what_they_are(run, tmp_path, monkeypatch):
+    small_protocol(monkeypatch, [], 2)
+    out = run("random", "--bench", "--players", 2, "--out", tmp_path / "b")[1]
+    assert len(re.findall(r"to cite: .* Elo on the ladder \(", out)) == 1
+    assert out.count("Elo") == 1 and "W-D-L" in out
+    out = run("random", "greedy", "--games", 20)[1]
+    assert "Elo by these games alone" in out
+
+
+def test_what_was_written_names_the_command_and_the_commit(run, tmp_path):
+    assert run("greedy", "random", "--games", 4, "--out", tmp_path / "a b", "--seed", 5)[0] == 0
+    summary = json.loads((tmp_path / "a b" / "summary.json").read_text())
+    words = f"greedy random --games 4 --out '{tmp_path}/a b' --seed 5"
+    assert summary["command"] == f"python evaluate.py {words}"
+    assert summary["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", summary["commit"])

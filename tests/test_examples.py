@@ -40,10 +40,13 @@ def test_ppo_in_one_file_trains_evaluates_and_saves_what_a_bot_plays(run, tmp_pa
     assert evaluation.play_pairing((agent, "random"), Rules(3), 6, seed=1).games == 6
 
 
-def test_ppo_in_one_file_learns_what_legal_actions_gain():
+@pytest.mark.parametrize("minibatch", [1, 8])
+def test_ppo_in_one_file_learns_what_legal_actions_gain(minibatch):
     """An update makes an action with a gain likelier; illegal ones stay without probability."""
     names = runpy.run_path(str(EXAMPLE))
-    args = names["Args"](games=4, rollout=8, minibatch=8, region=8, whole=8, learning_rate=0.01)
+    args = names["Args"](
+        games=4, rollout=8, minibatch=minibatch, region=8, whole=8, learning_rate=0.01
+    )
     batch = GameBatch(Rules(), 4, seed=1, observation="uint8")
     network = names["Network"](Size(2, 8, 8), 1)
     decisions = names["Decisions"](args, batch)

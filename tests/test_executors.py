@@ -17,6 +17,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from test_tournament import saved_games
 
 from benchmarks.suite import main as make_suites
 from carolus_env import bots, evaluation
@@ -74,11 +75,7 @@ def shuffled(monkeypatch):
     return make
 
 
-def lines(file):
-    return [line for line in file.read_text().splitlines() if not line.startswith('{"block"')]
-
-
-def test_games_are_the_same_bytes_in_any_order_of_blocks_and_few_wait_for_a_slow_one(
+def test_games_are_the_same_in_any_order_of_blocks_and_few_wait_for_a_slow_one(
     tmp_path, monkeypatch, shuffled
 ):
     monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 3)
@@ -88,7 +85,7 @@ def test_games_are_the_same_bytes_in_any_order_of_blocks_and_few_wait_for_a_slow
         cup.run(workers=played_by, file=tmp_path / name)
         assert cup.complete and cup.games == plan.games
     assert workers.submitted > 10
-    assert lines(tmp_path / "one") == lines(tmp_path / "many")
+    assert saved_games(tmp_path / "one") == saved_games(tmp_path / "many")
     workers, before = shuffled(stuck=0), []
     cup = Tournament(Plan(Rules(2), ("random", "greedy"), deals=150, seed=3))
     cup.run(workers=workers, progress=lambda done: before.append(workers.submitted))
@@ -250,7 +247,7 @@ def test_an_end_by_a_signal_leaves_no_process_and_a_file_that_goes_on(tmp_path, 
     alone = evaluation.play_games(
         kept.plan.fixtures(0, count), [*map(bots.make, kept.plan.agents)], Rules(2), seed=3
     )
-    assert np.array_equal(alone.returns, kept.results.returns[:count])
+    assert np.array_equal(alone["shares"], kept.results["shares"][:count])
 
 
 class FakeRay(ModuleType):
@@ -391,12 +388,12 @@ def test_the_pages_snippet_runs_and_evaluate_plays_the_same_there(
     monkeypatch.chdir(tmp_path)
     Path("snippet.py").write_text(snippet)
     runpy.run_path("snippet.py", run_name="__main__")
-    assert len(lines(Path("games.jsonl"))) == 601
+    assert len(evaluation.read_games("games.jsonl").results) == 600
     for folder, where in (("here", []), ("there", ["--backend", "ray"])):
         words = ["greedy", "random", "--games", "20", "--quiet", "--out", folder, *where]
         assert evaluate.main(words) == 0
-    here, there = (lines(Path(folder) / "games.jsonl") for folder in ("here", "there"))
-    assert here == there and len(here) == 21
+    here, there = (saved_games(Path(folder) / "games.jsonl") for folder in ("here", "there"))
+    assert here == there
     assert not fake.connected, "closed"
     assert evaluate.main(["greedy", "--suite", "--backend", "ray"]) == 2
     assert "--suite does not use --backend" in capsys.readouterr().err

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_tournament import saved_games
 
 from carolus_env import evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import STATE
 from carolus_env.evaluation import tournament
-from carolus_env.records import arrays, read_records
+from carolus_env.records import arrays, read_records, write_records
 from carolus_env.system import files
 from carolus_env.system.files import (
     BusyError,
@@ -91,9 +92,9 @@ def test_a_block_is_written_in_parts_or_not_at_all(tmp_path, monkeypatch, failur
 def test_a_tournament_on_a_full_disk_says_so_and_goes_on_later(
     tmp_path, monkeypatch, largest, capfd
 ):
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 100)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 1000)
     monkeypatch.setattr("carolus_env.evaluation.report.write_report", lambda *_: None)
-    words = ["random", "greedy", "--games", "800", "--quiet"]
+    words = ["random", "greedy", "--games", "6000", "--quiet"]
     assert evaluate.main([*words, "--out", str(tmp_path / "whole")]) == 0
     cup, games = tmp_path / "cup", tmp_path / "cup" / "games.jsonl"
     largest(len((tmp_path / "whole" / "games.jsonl").read_bytes()) * 2 // 3)
@@ -101,14 +102,11 @@ def test_a_tournament_on_a_full_disk_says_so_and_goes_on_later(
     largest(None)
     assert f"{games}: could not be written: File too large" in capfd.readouterr().err
     saved = evaluation.read_games(games)
-    assert 0 < len(saved.results) < 800 and not saved.cut
-    assert read_lines(games).lines[-1].startswith(b'{"block"'), "it ends with a whole block"
+    assert 0 < len(saved.results) < 6000 and not saved.cut
     deals = len(saved.results) // 2
     assert json.loads((cup / "summary.json").read_text())["games"] == 2 * deals
     assert evaluate.main([*words, "--out", str(cup), "--resume"]) == 0
-    lines = [read_lines(each / "games.jsonl").lines for each in (cup, tmp_path / "whole")]
-    one, other = ([line for line in each if b'"game"' in line] for each in lines)
-    assert one == other
+    assert saved_games(games) == saved_games(tmp_path / "whole" / "games.jsonl")
 
 
 @pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz"])
@@ -161,6 +159,64 @@ def test_arrays_on_a_full_disk_are_an_error(tmp_path, monkeypatch, largest, full
         arrays.to_arrays(games, out=tmp_path / "data")
     assert error.value.filename.endswith("observations.npy")
     assert not list(tmp_path.iterdir())
+
+
+WRITERS = {
+    "write_file": lambda path: write_file(path, b"new"),
+    "check_writable": check_writable,
+    "write_records": lambda path: write_records(path, []),
+    "create": Log.create,
+    "locked": lambda path: locked(path).__enter__(),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_loop_of_symbolic_links_is_an_error_that_names_it(tmp_path, write):
+    for name in ("loop", "other/loop"):
+        loop = tmp_path / name
+        loop.parent.mkdir(exist_ok=True)
+        loop.symlink_to(loop)
+        with pytest.raises(OSError, match="symbolic links") as error:
+            WRITERS[write](loop)
+        assert error.value.filename == str(loop) and loop.is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o640])
+def test_a_replaced_file_keeps_its_mode_and_group(tmp_path, monkeypatch, mode):
+    path, group = tmp_path / "model", 12345 if os.geteuid() == 0 else os.getgroups()[-1]
+    write_file(path, b"old")
+    path.chmod(mode)
+    os.chown(path, -1, group)
+    write_file(path, b"new")
+    assert (path.stat().st_mode & 0o777, path.stat().st_gid) == (mode, group)
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    write_file(path, b"of the writer's group")
+    assert path.stat().st_mode & 0o777 == mode & 0o707, "it is not for another group"
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "pipe"])
+def test_what_is_no_regular_file_is_written_into(tmp_path, monkeypatch, capfd, name):
+    monkeypatch.chdir(tmp_path)
+    reader = None
+    if name == "pipe":
+        os.mkfifo(name)
+        reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    check_writable(name)
+    print("before")
+    write_records(name, [])
+    write_file(name, b"content\n")
+    print("after")
+    if reader is not None:
+        assert os.read(reader, 100) == b"content\n"
+        os.close(reader)
+    assert capfd.readouterr().out == ("before\nafter\n" if reader else "before\ncontent\nafter\n")
+    with pytest.raises(OSError, match="regular file"):
+        Log.create(name)
+    assert [path.name for path in tmp_path.iterdir()] == (["pipe"] if reader else [])
 
 
 # ------------------------------------------------------------------------------------ locks

@@ -1,6 +1,9 @@
 """Gymnasium: checkers pass, a native vector environment is N single ones, games start anywhere."""
 
+import copy
+import pickle
 import warnings
+from functools import partial
 
 import gymnasium
 import numpy as np
@@ -14,12 +17,7 @@ import carolus_env as ce
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.engine.rules import move_action
 from carolus_env.engine.state import States
-from carolus_env.envs.gym import (
-    CarolusEnv,
-    CarolusTurnsEnv,
-    CarolusTurnsVectorEnv,
-    CarolusVectorEnv,
-)
+from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
 from carolus_env.envs.learner import LearnerGames
 from carolus_env.records import position
 
@@ -27,7 +25,11 @@ both_kinds = pytest.mark.parametrize(
     ("name", "one", "many"),
     [
         ("CarolusMagnus-v0", CarolusEnv, CarolusVectorEnv),
-        ("CarolusMagnusTurns-v0", CarolusTurnsEnv, CarolusTurnsVectorEnv),
+        (
+            "CarolusMagnusTurns-v0",
+            partial(CarolusEnv, turns=True),
+            partial(CarolusVectorEnv, turns=True),
+        ),
     ],
 )
 
@@ -49,14 +51,14 @@ def test_gymnasiums_checker_has_nothing_to_say(players, observation, monkeypatch
         check_env(gymnasium.make("CarolusMagnus-v0", **options).unwrapped)
 
 
-@pytest.mark.parametrize("kind", [CarolusEnv, CarolusTurnsEnv])
-def test_stable_baselines3s_checker_only_finds_a_matrix_unusual(kind):
+@pytest.mark.parametrize("turns", [False, True])
+def test_stable_baselines3s_checker_only_finds_a_matrix_unusual(turns):
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        if kind is CarolusTurnsEnv:
+        if turns:
             warnings.filterwarnings("ignore", "Your observation  has an unconventional shape")
-        sb3.check_env(kind())
+        sb3.check_env(CarolusEnv(turns=turns))
 
 
 @both_kinds
@@ -66,7 +68,7 @@ def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name,
     """And with masks in the observation it is the same."""
     options = {"players": players, "opponents": opponents, "max_rounds": 12}
     native = gymnasium.make_vec(name, 5, autoreset_mode=mode, **options)
-    assert isinstance(native.unwrapped, many)
+    assert isinstance(native.unwrapped, CarolusVectorEnv)
     masked = gymnasium.make_vec(name, 5, autoreset_mode=mode, masks="observation", **options)
     assert masked.single_observation_space["observation"] == native.single_observation_space
     single = SyncVectorEnv([lambda: one(**options)] * 5, autoreset_mode=mode)
@@ -102,7 +104,7 @@ def test_masks_may_be_a_part_of_the_observation_and_are_found_through_wrappers(n
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gymnasium.make(name, masks="observation").unwrapped
-        assert isinstance(env, one)
+        assert isinstance(env, CarolusEnv)
         check_env(env, skip_render_check=True)
     wrapped = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(name))
     _, info = wrapped.reset(seed=1)
@@ -214,6 +216,20 @@ def test_opponents_decide_in_the_games_that_are_played_only(name, one, many):
 
 
 @both_kinds
+def test_copies_of_a_single_game_go_on_as_it_does(name, one, many):
+    env = one(opponents="greedy")
+    env.reset(seed=3)
+    env.step(int(env.action_masks().argmax()))
+    copies, is_over = [env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))], False
+    while not is_over:
+        action = int(env.action_masks().argmax())
+        same, *others = [one.step(action) for one in copies]
+        assert all(data_equivalence(same, other, exact=True) for other in others)
+        assert len({one.games.tobytes() for one in copies}) == 1
+        is_over = same[2] or same[3]
+
+
+@both_kinds
 def test_a_single_game_that_is_over_asks_for_a_plain_reset(name, one, many):
     env = one(illegal="forfeit")
     env.reset(seed=1)
@@ -318,13 +334,13 @@ OVER = positions.after(NEARLY_OVER[0], [move_action(1)])  # it was the only one 
     [
         lambda: CarolusEnv(seat=0),
         lambda: CarolusVectorEnv(2, seat=0),
-        lambda: CarolusTurnsVectorEnv(2, seat=0, masks="observation"),
+        lambda: CarolusVectorEnv(2, seat=0, turns=True, masks="observation"),
     ],
 )
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"nonsense": 1}, "unknown option 'nonsense', known are territories, first_player, pos"),
+        ({"nonsense": 1}, "unknown option 'nonsense'; known are territories, first_player, pos"),
         ({"position": {}}, "position: rules is missing"),
         ({"position": given(played(9, players=3))}, r"the position has Rules\(players=3"),
         ({"position": given(played(9)), "first_player": 0}, "position excludes"),

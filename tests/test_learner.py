@@ -1,5 +1,7 @@
 """One learner a game: it gets what its games pay, losses too, whoever makes the last move."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from strategies import Watcher, every_number
@@ -10,12 +12,12 @@ from carolus_env.engine import IllegalActionError, observation
 from carolus_env.engine.rules import BY_FORFEIT, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.envs import gym
-from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
+from carolus_env.envs.learner import LearnerGames
 
 
 def learners(players=2, n=16, opponents="random", seed=1, **options):
     rules = options.pop("rules", Rules(players))
-    return LearnerGames(rules, n, FixedOpponents(rules, opponents), seed=seed, **options)
+    return LearnerGames(rules, n, opponents, seed=seed, **options)
 
 
 def go_on(games, actions):
@@ -63,8 +65,6 @@ def test_a_game_waits_for_its_learner_whose_seat_goes_round_and_says_what_it_pai
         np.testing.assert_array_equal(end.payoffs, engine.returns(end.states))
         own = [payoffs[seat] for payoffs, seat in zip(end.payoffs, end.seats, strict=True)]
         np.testing.assert_array_equal(end.learner_payoffs, own)
-        learner_sits = np.arange(players) == end.seats[:, None]
-        np.testing.assert_array_equal(end.tables, np.where(learner_sits, LEARNER, 0))
         ended[end.rows] += 1
         ends.append((end.states, end.states.tobytes()))
     for last, before in ends:
@@ -219,10 +219,10 @@ class Wrong(bots.Agent):
         ({"players": 3, "seat": 3}, "seat .* from 0 to 2, got 3"),
         ({"n": 0}, "n, .*, got 0"),
         ({"n": -1}, "n, .*, got -1"),
-        ({"opponents": []}, "or 1 .*, got 0"),
-        ({"opponents": ["random"] * 2}, "or 1 .*, got 2"),
-        ({"players": 3, "opponents": ["random"] * 3}, "or 2 .*, got 3"),
-        ({"players": 4, "opponents": ["random"] * 2}, "or 3 .*, got 2"),
+        ({"opponents": []}, "must be one agent, got a list of 0"),
+        ({"opponents": ["random"] * 2}, "must be one agent, got a list of 2"),
+        ({"players": 3, "opponents": ["random"] * 3}, "or a list of 2.*, got a list of 3"),
+        ({"players": 4, "opponents": ["random"] * 2}, "or a list of 3.*, got a list of 2"),
         ({"opponents": Wrong()}, "cannot|illegal|may"),
         ({"opponents": bots.Checked(Wrong())}, "agent 'wrong': answered action 94"),
     ],
@@ -288,10 +288,10 @@ def test_masks_come_as_sb3_contrib_asks_for_them_and_nothing_given_changes_later
         np.testing.assert_array_equal(env.env_method("action_masks", indices=rows), wanted)
 
 
-@pytest.mark.parametrize("kind", ["CarolusVecEnv", "CarolusTurnsVecEnv"])
-def test_sb3_gets_pictures_of_all_games(kind):
+@pytest.mark.parametrize("turns", [False, True])
+def test_sb3_gets_pictures_of_all_games(turns):
     pytest.importorskip("resvg")
-    make = getattr(pytest.importorskip("carolus_env.envs.sb3"), kind)
+    make = partial(pytest.importorskip("carolus_env.envs.sb3").CarolusVecEnv, turns=turns)
     with pytest.raises(ValueError, match=r"render_mode must be .*, got 'human'"):
         make(Rules(), 2, render_mode="human")
     env = make(Rules(), 2, "greedy", seed=1, render_mode="rgb_array")
@@ -308,10 +308,11 @@ def test_sb3_gets_pictures_of_all_games(kind):
 def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     """Some end in the opponents' moves, some are cut off."""
     sb3 = pytest.importorskip("carolus_env.envs.sb3")
-    n, rounds, kind = 8, {2: 9, 3: 6, 4: 4}[players] if turns else 9, "Turns" * turns
-    make = getattr(sb3, f"Carolus{kind}VecEnv"), getattr(gym, f"Carolus{kind}VectorEnv")
-    ours = make[0](Rules(players, max_rounds=rounds), n, "greedy", seed=5)
-    theirs = make[1](n, players, "greedy", max_rounds=rounds, autoreset_mode="SameStep")
+    n, rounds = 8, {2: 9, 3: 6, 4: 4}[players] if turns else 9
+    ours = sb3.CarolusVecEnv(Rules(players, max_rounds=rounds), n, "greedy", turns=turns, seed=5)
+    theirs = gym.CarolusVectorEnv(
+        n, players, "greedy", turns=turns, max_rounds=rounds, autoreset_mode="SameStep"
+    )
     for seed in (5, None, 9, None):
         if seed == 9:
             assert ours.seed(9) == [9 + i for i in range(n)]

@@ -79,7 +79,7 @@ def test_what_was_saved_is_read_back(saved):
         ({"hidden": 8.0}, "hidden must be a whole number, got 8.0"),
         ({"about": []}, r"about must be an object, got \[\]"),
         ({"sha256": None}, "sha256 must be a string, got None"),
-        ({"sha256": "0" * 64}, "sha256 must be '[0-9a-f]{64}', got '0000"),
+        ({"sha256": "0" * 64}, r"damaged: its weights are not those that were saved \(sha256\)"),
         *(({key: MISSING}, rf"p\.safetensors: {key} is missing") for key in KEYS),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
 def test_a_description_that_is_none_is_refused(saved, metadata, text):
     weights = {name: np.array(array) for name, array in small().weights.items()}
     saved.with_suffix(".safetensors").write_bytes(tensor_bytes(weights, metadata))
-    with pytest.raises(ModelError, match=rf"p\.safetensors: not a model: .*{text}"):
+    with pytest.raises(ModelError, match=rf"p\.safetensors: .*{text}"):
         NetworkModel.load(saved)
 
 
@@ -153,7 +153,7 @@ def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
         "longer": intact + b"more",
     }[kind]
     saved.with_suffix(".safetensors").write_bytes(data)
-    with pytest.raises(ModelError, match=r"p\.safetensors: not a model: not a safetensors file"):
+    with pytest.raises(ModelError, match=r"p\.safetensors: cut short, damaged or no safeten"):
         NetworkModel.load(saved)
     assert not trap.exists()
 
@@ -161,7 +161,7 @@ def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
 def test_weights_other_than_the_networks_are_listed(saved):
     wrong = dict(small().weights)
     rewrite(saved, {**wrong, "bias": wrong["bias"] + 1})
-    with pytest.raises(ModelError, match=r"p\.safetensors: sha256 must be '[0-9a-f]{64}', got"):
+    with pytest.raises(ModelError, match=r"p\.safetensors: damaged: .*\(sha256\)"):
         NetworkModel.load(saved)
     wrong["bias"] = wrong["bias"].astype(np.float64)
     wrong["out_bias"] = np.full_like(wrong["out_bias"], np.nan)

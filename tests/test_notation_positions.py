@@ -34,7 +34,7 @@ def test_a_line_is_written_as_it_was_read_and_may_leave_out_the_generator():
 
 def test_what_decides_the_game_is_written():
     """The order of equal discs, who holds a clan of equal courts."""
-    last = {"discs": [5, 5], "order": [1, 0], "round": 5, "spent": [1, 2, 3, 4]}
+    last = {"discs": [5, 5], "order": [1, 0], "round": 35, "spent": [1, 2, 3, 4]}
     courts = [paladins(red=2), paladins(red=2, blue=1)]
     game = position(courts=courts, control=[1, -1, 1, -1, -1], **last)
     assert from_text(to_line(game[0])).tobytes() == game.tobytes()
@@ -44,7 +44,7 @@ def test_a_line_that_is_no_position_is_refused_with_the_reason():
     for old, new, said in (
         ("3 crown_choice", "5 crown_choice", "players must be a whole number from 2 to 4, got 5"),
         ("deferred", "never", "crown_choice must be on_roll or deferred, got 'never'"),
-        ("crown_choice", "crowns", "unknown option 'crowns'"),
+        ("crown_choice", "crowns", "unknown key 'crowns'"),
         ("3 crown_choice=deferred", "", "rules must be such as '2 crown_choice=deferred', got ''"),
         ("| 7 |", "| seven |", "round must be such as '7', got 'seven'"),
         ("1 place 2", "1 place", "turn must be such as '0 place 2', got '1 place'"),

@@ -176,7 +176,7 @@ def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
     parts, options = (), {"discs": [2, 1]}
     if circle == "narrow":  # five steps come round a circle of four
         parts = (region(WHITE, 6, red=6), region(), region(BLACK, 7, blue=7), region())
-        options = {"discs": [5, 4], "round": 3, "spent": [1, 2]}
+        options = {"discs": [5, 4], "round": 33, "spent": [1, 2]}
     game = position(
         *parts,
         courts=[paladins(red=2), paladins(red=1, blue=2)],
@@ -413,7 +413,7 @@ def test_the_only_defence_is_found(bot):
         phase="place",
         placements_left=1,
         discs=[1, 2],
-        round=3,
+        round=33,
         spent=[4, 5],
     )
     made, _ = decisions(game, bot)
@@ -439,7 +439,7 @@ def test_the_disc_that_moves_first_and_the_crown_that_wins_control_are_chosen(bo
         phase="disc",
         discs=[0, 0],
         order=[0, 1],
-        round=3,
+        round=33,
         spent=[2, 4],
     )
     assert known(game)["discs_in_hand"] == [[1, 3, 5], [1, 3, 5]]

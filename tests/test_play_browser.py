@@ -1,10 +1,11 @@
 """The page in a real browser: Chromium without a window, driven by Playwright."""
 
+import json
 import shutil
 
 import numpy as np
 import pytest
-from page import Slow, finished, serving
+from page import Slow, book, finished, serving
 
 import carolus_env as ce
 from carolus_env import bots
@@ -12,8 +13,7 @@ from carolus_env.drawing import board_svg
 from carolus_env.engine.rules import PLACE, Rules, action_parts
 from carolus_env.play.api import Api
 from carolus_env.play.roster import LEVELS, Roster
-from carolus_env.records import record_line
-from carolus_env.replay import replay
+from carolus_env.records import replay
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -28,8 +28,11 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installe
 
 
 @pytest.fixture(scope="module")
-def page():
-    with serving(Api(Roster())) as running:
+def page(tmp_path_factory):
+    """The page; its file 0 has two games and a line that is none."""
+    games = [finished("greedy", rounds, 3, names=[f"A{rounds}", "B"]) for rounds in (1, 2)]
+    file = book(tmp_path_factory.mktemp("games") / "two.jsonl", *games, b"rubbish\n")
+    with serving(Api(Roster(), [file])) as running:
         yield running
 
 
@@ -165,25 +168,23 @@ def type_on(tab):
     return after(tab, lambda: keys.press("Enter"))
 
 
+def record_of(tab):
+    """The record that the tab keeps."""
+    return json.loads(tab.evaluate("sessionStorage.getItem('carolus.game')"))
+
+
 def view_of(tab, page):
-    """The game as the server has it."""
-    return page.get(f"games/{tab.url.rsplit('/', 1)[1]}")[1]
+    """The game as the server shows it."""
+    return page.post("view", {"record": record_of(tab)})[1]
 
 
-def drop(tab, content):
-    """Drop a file on the page, or a record, whose board is waited for."""
-    record = isinstance(content, dict)
-    content = record_line(content) if record else content
-    tab.wait_for_selector("main *:visible")
-    made = """(content) => {
-        const data = new DataTransfer();
-        data.items.add(new File([new Uint8Array(content)], "dropped.jsonl"));
-        return data;
-    }"""
-    data = {"dataTransfer": tab.evaluate_handle(made, list(content))}
-    tab.dispatch_event("body", "dragover", data)
-    tab.dispatch_event("body", "drop", data)
-    if record:
+def paste(tab, page, record):
+    """Paste a record, or any text, and wait for its board."""
+    tab.goto(page.address + "/replay")
+    text = record if isinstance(record, str) else json.dumps(record)
+    tab.get_by_label("A game record").fill(text)
+    tab.get_by_role("button", name="Show it").click()
+    if text is not record:
         tab.wait_for_selector(".viewer .board svg")
 
 
@@ -211,7 +212,7 @@ def test_a_full_game_is_played(open_tab, page, size, decide):
         decide(tab)
     assert seen >= {"disc", "place", "move", "crown"} and news
     assert tab.locator(".log [data-round]").first.get_attribute("data-round") == "set-up"
-    record = view_of(tab, page)["record"]
+    record = record_of(tab)
     assert replay(record) == []
     assert record["result"]["rounds"] == 2
     assert tab.locator("h1").inner_text() == "Nobody won; the limit of 2 rounds is reached."
@@ -300,22 +301,26 @@ def test_a_hint_is_marked_and_decisions_are_undone_until_dice_fall(open_tab):
     sync_api.expect(undo).to_be_disabled()
 
 
-def test_a_game_goes_on_when_the_server_was_started_anew(open_tab):
+def test_a_game_goes_on_after_a_reload_and_when_the_server_was_started_anew(open_tab):
     with serving(Api(Roster())) as page:
         tab = open_tab(page.address)
         start_game(tab)
         click_to(tab, "place")
         click_on(tab)
-        before, address = tab.locator(".log li").all_inner_texts(), tab.url
+        tab.reload()
+        decided(tab)
+        before = tab.locator(".log li").all_inner_texts()
+    tab.locator(".hand button").first.click()
+    tab.locator(".where button").first.click()
+    sync_api.expect(tab.locator("#notice")).to_contain_text("The server is not responding.")
     with serving(Api(Roster()), page.port):
         tab.reload()
-        tab.wait_for_function("before => location.href !== before", arg=address)
         decided(tab)
         assert tab.locator(".log li").all_inner_texts() == before
         click_on(tab)
 
 
-def test_two_games_go_on_side_by_side(open_tab, page):
+def test_two_tabs_are_two_games(open_tab):
     one = open_tab()
     start_game(one, seed=1)
     two = open_tab.beside(one)
@@ -323,25 +328,19 @@ def test_two_games_go_on_side_by_side(open_tab, page):
     for tab in (one, two) * 3:
         tab.bring_to_front()  # a browser lets pages behind others wait
         click_on(tab)
-    first, second = view_of(one, page)["record"], view_of(two, page)["record"]
+    first, second = record_of(one), record_of(two)
     assert (first["seed"], first["agents"]) == (1, [None, "random"])
     assert (second["seed"], second["agents"]) == (2, [None, "greedy", "greedy", "greedy"])
     assert second["rules"]["partners"] == "adjacent"
-    start = open_tab.beside(two)
-    start.get_by_role("region", name="Continue your last game").get_by_role("link").click()
-    decided(start)
-    assert start.url == two.url
-    start.goto(one.url)
-    decided(start)
-    behind = events(one)
-    click_on(start)  # the same game in two windows: the first one learns of it when it plays
-    one.bring_to_front()
-    one.locator(".board").locator(".open").first.click()
-    decided(one)
-    one.keyboard.press("Escape")
-    one.reload()
-    decided(one)
-    assert events(one) > behind
+    three = open_tab.beside(two)
+    three.get_by_role("region", name="Continue your last game").get_by_role("link").click()
+    decided(three)
+    assert record_of(three) == second
+    click_on(three)
+    for tab, record in ((one, first), (two, second)):
+        tab.reload()
+        decided(tab)
+        assert record_of(tab) == record, "the same game in two tabs goes two ways"
 
 
 def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab):
@@ -359,7 +358,7 @@ def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab):
         sync_api.expect(tab.get_by_role("button", name="Resume")).to_be_enabled()
 
 
-def test_names_are_shown_as_they_are_and_run_nothing(open_tab):
+def test_names_are_shown_as_they_are_and_run_nothing(open_tab, page):
     tab = open_tab()
     start_game(tab, name=NASTY)
     click_on(tab)
@@ -370,19 +369,19 @@ def test_names_are_shown_as_they_are_and_run_nothing(open_tab):
     sync_api.expect(lines).to_have_count(15 + 2)
     assert f" for {NASTY}, " in lines.first.inner_text()
     assert lines.nth(15).inner_text().startswith(f"{NASTY}, 0 castles of 10: ")
-    drop(tab, finished("greedy", 2, names=[NASTY, NASTY]))
+    paste(tab, page, finished("greedy", 2, names=[NASTY, NASTY]))
     assert NASTY in tab.locator("h1").inner_text()
     assert tab.evaluate("window.hit") is None
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_record_is_dropped_in_and_stepped_through(open_tab, size):
+def test_a_record_is_pasted_and_stepped_through(open_tab, page, size):
     record = finished("greedy", 2)
     last = len(record["events"])
     second = next(i for i, event in enumerate(record["events"]) if event.get("action", 99) < 5)
     tab = open_tab(size=size)
-    drop(tab, record)
-    assert "/replay/" in tab.url
+    paste(tab, page, record)
+    assert "/replay/own" in tab.url
     lines, graph, keys = tab.locator(".log li"), tab.locator(".graph"), tab.keyboard
     button = lambda name: tab.get_by_role("button", name=name, exact=True)  # noqa: E731
     for act, at in (
@@ -412,9 +411,7 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab, size):
 
 
 def test_opinions_stand_beside_the_board(open_tab):
-    data = record_line(finished("greedy", 2))
-    tab = open_tab("/replay")
-    tab.set_input_files("#record-file", {"name": "a.jsonl", "mimeType": "", "buffer": data})
+    tab = open_tab("/replay/0#1")
     tab.wait_for_selector(".graph")
     tab.locator(".log li[title*='>']").first.click()
     tab.keyboard.press("ArrowLeft")  # to before the first paladin
@@ -426,12 +423,13 @@ def test_opinions_stand_beside_the_board(open_tab):
         sync_api.expect(tab.locator(".graph-place .graph")).to_have_count(int(is_valued))
 
 
-def test_a_file_is_refused_or_its_games_are_a_list_and_can_be_played_on(open_tab, page):
-    tab = open_tab("/replay")
-    drop(tab, b"hello")
-    sync_api.expect(tab.locator("#notice")).to_contain_text("not JSON")
-    records = [finished("greedy", rounds, 3, names=[f"A{rounds}", "B"]) for rounds in (1, 2)]
-    drop(tab, b"".join(map(record_line, records)) + b"rubbish\n")
+def test_a_text_is_refused_or_a_files_games_are_a_list_and_can_be_played_on(open_tab, page):
+    tab = open_tab()
+    paste(tab, page, "hello")
+    sync_api.expect(tab.locator(".problem")).to_contain_text("JSON")
+    paste(tab, page, "{}")
+    sync_api.expect(tab.locator(".problem")).to_have_text("format is missing")
+    tab.get_by_role("link", name="two.jsonl").click()
     tab.wait_for_selector(".board svg")
     assert tab.locator("h1").inner_text() == "A1 · B"
     tab.get_by_label("Game", exact=True).select_option(index=1)
@@ -444,19 +442,23 @@ def test_a_file_is_refused_or_its_games_are_a_list_and_can_be_played_on(open_tab
     dialog = tab.get_by_role("dialog")
     dialog.get_by_label("Seat 1", exact=True).select_option(label="a person")
     dialog.get_by_role("button", name="Play").click()
-    tab.wait_for_url("**/game/*")
+    tab.wait_for_url("**/game")
     decided(tab)
-    again = view_of(tab, page)["record"]
-    assert again["events"][:20] == records[1]["events"][:20]
+    again = record_of(tab)
+    assert again["events"][:20] == finished("greedy", 2, 3)["events"][:20]
     assert again["agents"] == [None, "greedy"]
     click_on(tab)
 
 
-def test_a_game_that_is_over_is_looked_back_at_and_played_again(open_tab, page):
+def test_a_game_that_is_over_is_looked_back_at_and_played_again(open_tab):
     tab = open_tab()
     start_game(tab, rounds=1, name="Ada")
     click_to(tab, "over")
-    before, count, address = view_of(tab, page)["record"], events(tab), tab.url
+    before, count, address = record_of(tab), events(tab), tab.url
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Save").click()
+    assert download.value.suggested_filename == "carolus.jsonl"
+    assert json.loads(download.value.path().read_bytes()) == before
     tab.locator(".choices").get_by_role("button", name="Review").click()
     tab.wait_for_selector(".viewer .board svg")
     assert events(tab) == count
@@ -466,7 +468,7 @@ def test_a_game_that_is_over_is_looked_back_at_and_played_again(open_tab, page):
     tab.get_by_role("button", name="Play again").click()
     tab.wait_for_selector(".choices:not(.over)")
     decided(tab)
-    again = view_of(tab, page)["record"]
+    again = record_of(tab)
     for what in ("rules", "names", "agents"):
         assert again[what] == before[what]
     assert again["seed"] != before["seed"]
@@ -522,16 +524,18 @@ def test_all_that_can_be_reached_has_a_name_and_is_24_pixels_large(open_tab, pag
         click_on(tab)
     assert seen == {"disc", "place", "move", "crown"}
     tab.goto(f"{page.address}/replay")
-    drop(tab, finished("greedy", 2))
+    tab.get_by_label("A game record").wait_for()
+    assert [tab.evaluate(TWICE), tab.evaluate(SMALL)] == [[], []]
+    paste(tab, page, finished("greedy", 2))
     tab.locator(".graph").wait_for()
     check()
-    tab.goto(f"{page.address}/game/none")
-    gone = "The server does not hold this game any more."
+    tab.goto(f"{page.address}/replay/7")
+    gone = "The server was not started with this file."
     sync_api.expect(tab.get_by_role("alert").first).to_have_text(gone)
     check()
 
 
-def test_help_tells_the_rules_and_one_choice_begins_a_game(open_tab, page):
+def test_help_tells_the_rules_and_one_choice_begins_a_game(open_tab):
     tab = open_tab()
     tab.locator(".level").first.wait_for()
     tab.keyboard.press("?")
@@ -545,7 +549,7 @@ def test_help_tells_the_rules_and_one_choice_begins_a_game(open_tab, page):
     tab.keyboard.press("Escape")
     tab.get_by_role("button", name="Easy").click()
     decided(tab)
-    assert view_of(tab, page)["record"]["agents"] == [None, LEVELS[0].agents[2]]
+    assert record_of(tab)["agents"] == [None, LEVELS[0].agents[2]]
 
 
 def asked_in(tab, seconds):
@@ -569,10 +573,10 @@ def test_a_bot_is_paused_and_goes_on(open_tab):
     tab.wait_for_function("n => document.querySelectorAll('.log li').length > n", arg=before)
 
 
-def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab):
+def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab, page):
     tab = open_tab("/replay", clock=True)
     record = finished("greedy", 1)
-    drop(tab, record)
+    paste(tab, page, record)
     last, slider = len(record["events"]), tab.get_by_role("slider")
     play = tab.get_by_role("button", name="Play", exact=True)
     play.click()
@@ -592,16 +596,14 @@ def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab):
     sync_api.expect(play).to_be_visible()
 
 
-def test_a_position_is_copied_saved_pasted_and_linked(open_tab, page):
+def test_a_position_is_copied_and_saved(open_tab, page):
     tab = game_at(open_tab, "place", permissions=["clipboard-read", "clipboard-write"])
     tab.get_by_role("button", name="Share").click()
     dialog = tab.get_by_role("dialog", name="Share")
     line = dialog.get_by_label("The position as text").input_value()
     dialog.get_by_role("button", name="Copy position").click()
     sync_api.expect(tab.locator("#notice")).to_have_text("Copied.")
-    assert tab.evaluate("navigator.clipboard.readText()") == line
-    dialog.get_by_role("button", name="Copy link").click()
-    link = tab.evaluate("navigator.clipboard.readText()")
+    assert tab.evaluate("navigator.clipboard.readText()") == line == view_of(tab, page)["line"]
     saved = {}
     for name in ("PNG", "SVG"):
         with tab.expect_download() as download:
@@ -611,16 +613,7 @@ def test_a_position_is_copied_saved_pasted_and_linked(open_tab, page):
     assert int.from_bytes(saved["carolus.png"][16:20], "big") == 1200  # pixels across
     assert saved["carolus.svg"].startswith(b"<svg ")
     dialog.get_by_role("button", name="Close").click()
-    for text in (line, link):
-        tab.goto(page.address)
-        tab.get_by_label("A position as text").fill(text)
-        tab.get_by_role("button", name="Show it").click()
-        tab.wait_for_url("**/position#*")
-        tab.wait_for_selector(".board svg")
-        assert tab.url == link
-    tab.get_by_label("Bot to ask").select_option("greedy")
-    tab.get_by_role("button", name="Ask").click()
-    tab.get_by_role("region", name="What greedy thinks").wait_for()
+    sync_api.expect(dialog).to_be_hidden()
 
 
 def test_on_a_phone_the_actions_stay_in_sight_and_a_second_tap_moves(open_tab):

@@ -10,22 +10,20 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 import numpy as np
 import pytest
-from page import Page, Slow, finished, serving
+from page import Page, Slow, book, finished, serving
 
 from carolus_env import bots
-from carolus_env.play import api, library, requests, server
+from carolus_env.play import library, server
 from carolus_env.play.api import Api
 from carolus_env.play.library import GameFile, was_lost
-from carolus_env.play.requests import MAX_BODY, RequestError, Store
 from carolus_env.play.roster import LEVELS, Roster, RosterError
-from carolus_env.records import RecordError, names_of, record_line, write_records
-from carolus_env.replay import replay
+from carolus_env.records import RecordError, names_of, record_line, replay, write_records
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}
+RECORD = finished()
 NASTY = '<img src=x onerror="alert(1)">'
 
 
@@ -36,22 +34,23 @@ def page():
 
 
 def new_game(page, **change):
-    status, game = page.post("games", {**TWO, **change})
-    assert status == 201, game
+    status, game = page.post("view", {**TWO, **change})
+    assert status == 200, game
     return game
 
 
+def decide(page, game, **more):
+    return page.post("decide", {"record": game["record"], **more})
+
+
 def play_on(page, game, decisions=1):
-    """People play their first legal action."""
-    key = game["key"]
+    """People play their first legal action, bots all they can."""
     while decisions and game["turn"] != "over":
-        what, data = "agent", {"version": game["version"]}
-        if game["turn"] == "person":
-            what, data["action"] = "play", game["legal"][0]["action"]
-        status, game = page.post(f"games/{key}/{what}", data)
+        action = game["legal"][0]["action"] if game["turn"] == "person" else None
+        status, game = decide(page, game, action=action)
         assert status == 200, game
         decisions -= 1
-    return {"key": key, **game}
+    return game
 
 
 def persons_turn(page, phase=None, **change):
@@ -62,17 +61,20 @@ def persons_turn(page, phase=None, **change):
     return game
 
 
-def test_a_game_is_played_to_its_end_and_saved(page):
+def cut(record, events):
+    """The record of a game after so many events."""
+    return {**record, "events": record["events"][:events], "result": None}
+
+
+def test_a_game_is_played_to_its_end_and_seen_again(page):
     game = play_on(page, new_game(page, rules={"players": 2, "max_rounds": 3}), 1000)
     assert game["turn"] == "over"
     assert "limit of 3 rounds" in game["outcome"] or "won" in game["outcome"]
-    status, headers, content = page.request(f"/api/games/{game['key']}/record")
-    assert status == 200
-    assert headers["content-disposition"] == 'attachment; filename="carolus.jsonl"'
-    assert replay(game["record"]) == []
-    assert json.loads(content) == game["record"]
-    _, full = page.get(f"games/{game['key']}")
-    _, rest = page.get(f"games/{game['key']}?since=5")
+    record = game["record"]
+    assert replay(record) == []
+    _, full = page.post("view", {"record": record})
+    assert full["record"] == record, "the server adds nothing"
+    _, rest = page.post("view", {"record": record, "since": 5})
     assert [line["event"] for line in full["log"]] == list(range(game["at"]))
     assert rest["log"] == full["log"][5:], "the log goes on where the page has it"
     assert full["log"][0]["text"].startswith("rolls ")
@@ -93,52 +95,58 @@ def test_a_game_and_its_position_say_how_regions_stand_and_what_paladins_would_d
         more = sum(decision["strengths"]) - sum(region["strengths"])
         assert more in (0, 1)  # only a clan that somebody controls counts
         assert " for Anna, " in decision["powers"]
-    status, shown = page.post("positions", {"text": game["line"]})
-    assert (status, shown["line"], shown["decides"]) == (200, game["line"], True)
-    for region, region_shown in zip(game["regions"], shown["regions"], strict=True):
-        assert region | {"powers": ANY, "result": ANY} == region_shown
-    status, hint = page.post("hint", {"text": game["line"], "agent": "greedy"})
-    assert (status, hint["agent"]) == (200, "greedy")
+    status, hint = page.post("hint", {"record": game["record"], "agent": "greedy"})
+    assert (status, hint["agent"], hint["played"]) == (200, "greedy", None)
     moving = persons_turn(page, "move")
     assert all(" to " in step["text"] and step["result"] for step in moving["legal"])
 
 
-def test_what_cannot_be_done_is_refused_with_the_game_and_it_goes_on(page):
-    """Clicks of a page that is behind, and illegal actions."""
-    game = new_game(page)
-    key, version = game["key"], game["version"]
-    while (later := play_on(page, game))["turn"] != "person":
-        game = later
-    now, behind = {"version": later["version"]}, {"version": version}
-    for what, data in (
-        *(("play", {**now, "action": action}) for action in (94, -1, 95, 10**30, 12)),
-        *(("play", {**behind, "action": 0}), ("undo", behind), ("agent", behind)),
-    ):
-        status, answer = page.post(f"games/{key}/{what}", data)
-        assert status == 409 and answer["error"]
-        if data["version"] == version:
-            assert "moved on" in answer["error"]
-            assert answer["game"]["at"] == later["at"]
-        assert page.get(f"games/{key}")[1]["record"] == later["record"]
-    assert play_on(page, later, 3)["at"] > later["at"]
+def test_what_cannot_be_done_is_refused_and_the_game_goes_on(page):
+    game = persons_turn(page)
+    for action in (94, -1, 95, 10**30, 12):
+        status, answer = decide(page, game, action=action)
+        assert status == 400 and answer["error"]
+    assert (
+        "no bot is to move" in decide(page, game)[1]["error"]
+        or "no agent" in decide(page, game)[1]["error"]
+    )
+    assert play_on(page, game, 3)["at"] > game["at"]
+    bots_turn = new_game(page, agents=["random", "random"])
+    assert "turn" in decide(page, bots_turn, action=0)[1]["error"]
 
 
 def test_only_ones_own_turn_is_undone_and_hints_name_moves_and_shares(page):
     game = new_game(page)
-    undo = lambda: page.post(f"games/{game['key']}/undo", {"version": game["version"]})  # noqa: E731
-    status, answer = undo()
-    assert (status, "your own decisions" in answer["error"]) == (409, True)
+    assert not game["undo"], "nothing was decided"
     while not game["undo"]:
         game = play_on(page, game)
-    status, hint = page.post("hint", {"agent": "ppo", "text": game["line"]})
+    status, hint = page.post("hint", {"agent": "ppo", "record": game["record"]})
     assert status == 200
     assert sum(hint["values"]) == pytest.approx(1, abs=1e-3)
     shares = [move["share"] for move in hint["moves"]]
     assert hint["choice"]["action"] == hint["moves"][0]["action"]
     assert shares == sorted(shares, reverse=True)
-    status, before = undo()
-    assert (status, before["at"], before["log"]) == (200, game["at"] - 1, [])
-    assert before["record"]["events"] == game["record"]["events"][:-1]
+    at = game["at"] - 1
+    status, before = page.post("view", {"record": cut(game["record"], at), "since": at})
+    assert (status, before["at"], before["log"]) == (200, at, [])
+    action = game["record"]["events"][-1]["action"]
+    assert decide(page, before, action=action)[1]["record"] == game["record"], "as it was"
+
+
+def test_a_bots_turn_cut_anywhere_goes_on_to_the_same_game(page):
+    """The page shows its decisions one by one, and may be paused or closed between them."""
+    game = new_game(page, agents=["planner", None])
+    cuts = 0
+    while cuts < 5:
+        later = play_on(page, game)
+        events = later["record"]["events"]
+        for at in range(game["at"] + 1, later["at"] if game["turn"] == "agent" else 0):
+            if "action" in events[at]:
+                status, shown = page.post("view", {"record": cut(later["record"], at)})
+                assert (status, shown["at"], shown["turn"]) == (200, at, "agent")
+                assert play_on(page, shown)["record"]["events"] == events
+                cuts += 1
+        game = later
 
 
 def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile():
@@ -146,16 +154,13 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile():
     bots.register("slow", lambda _: slow, "thinks for long and fails")
     with serving(Api(Roster(["slow"]))) as page:
         game = new_game(page, agents=["slow", "slow"])
-        path = f"games/{game['key']}"
-        with page.send(f"{path}/agent", {"version": game["version"]}) as request:
+        with page.send("decide", {"record": game["record"]}) as request:
             assert slow.begun.wait(60)
-            assert page.get(path)[1]["record"] == game["record"]
             assert play_on(page, other := new_game(page), 5)["at"] > other["at"]
             slow.going.set()
             answer = request.getresponse()
             assert answer.status == 502
             assert "slow failed with RuntimeError: no idea (page.py" in json.load(answer)["error"]
-        assert page.get(path)[1]["at"] == game["at"]
 
 
 class Wordless(BaseException):
@@ -177,6 +182,9 @@ class Failing(bots.Agent):
         raise self.error
 
 
+AGENT = {"hint": {"agent": "failing"}, "values": {"agent": "failing"}, "decide": {}}
+
+
 def broken(argument):
     raise SystemExit(argument)
 
@@ -194,51 +202,32 @@ def test_whatever_an_agent_raises_its_request_is_answered_and_its_game_goes_on(p
     bots.register("failing", lambda _: Failing(), "fails")
     bots.register("broken", broken, "cannot be made")
     with serving(Api(Roster(["failing"]))) as page:
-        game = new_game(page, agents=["failing", None])
-        path, data = f"games/{game['key']}", {"version": game["version"]}
-        for _ in range(2):  # the second would wait for the lock of the first
-            asked = [("hint", {"agent": "failing", "text": game["line"]})]
-            if game["turn"] == "agent":
-                asked.append((f"{path}/agent", data))
-            for where, what in asked:
-                status, answer = page.post(where, what)
-                assert status == 502
-                assert f"failing failed with {type(error).__name__}" in answer["error"]
-        assert page.get(path)[1]["at"] == game["at"]
-        assert page.post("games", TWO)[0] == 201
+        record = new_game(page, agents=["failing", "failing"])["record"]
+        for where in ("hint", "decide", "values"):
+            status, answer = page.post(where, {"record": record} | AGENT[where])
+            assert status == 502
+            assert f"failing failed with {type(error).__name__}" in answer["error"]
+        assert page.post("view", TWO)[0] == 200
 
 
 def test_an_agent_that_ends_the_process_when_it_is_made_ends_a_request_only(page, monkeypatch):
     with serving(Api(Roster())) as page:
         monkeypatch.setattr(Roster, "make", lambda *_: broken("no"))
-        status, answer = page.post("games", TWO)
+        status, answer = page.post("view", TWO)
         assert (status, answer["error"][:28]) == (502, "random failed with SystemExi")
         assert page.get("menu")[0] == 200
 
 
-@pytest.mark.parametrize("what", ["agent", "hint"])
-def test_a_search_ends_when_its_request_is_gone_or_it_is_stopped(what):
+@pytest.mark.parametrize("what", ["decide", "hint"])
+def test_a_search_ends_when_its_request_is_gone(what):
     endless = Slow()
     bots.register("endless", lambda _: endless, "thinks until it is stopped")
     with serving(Api(Roster(["endless"]))) as page:
         game = new_game(page, agents=["endless", "endless"])
-        path, data = f"games/{game['key']}", {"version": game["version"]}
-        if what == "hint":
-            where, data = "hint", {"agent": "endless", "text": game["line"]}
-        else:
-            where = f"{path}/agent"
-        with page.send(where, data):
+        data = {"record": game["record"], **({"agent": "endless"} if what == "hint" else {})}
+        with page.send(what, data):
             assert endless.begun.wait(20)
         assert endless.ended.wait(20)
-        if what == "hint":
-            return
-        endless.begun.clear()
-        with page.send(where, data) as request:
-            assert endless.begun.wait(20)
-            assert page.post(f"{path}/stop", {}) == (200, {"stopped": 1})
-            answer = request.getresponse()
-            assert (answer.status, json.load(answer)["stopped"]) == (409, True)
-        assert page.get(path)[1]["version"] == game["version"]
 
 
 def test_the_engine_and_the_levels_are_compiled_in_the_background(monkeypatch):
@@ -246,7 +235,7 @@ def test_the_engine_and_the_levels_are_compiled_in_the_background(monkeypatch):
     noted = lambda roster, spec: made.append(spec) or make(roster, "random")  # noqa: E731
     monkeypatch.setattr(Roster, "make", noted)
     server.start_compiling(Roster()).join(60)
-    assert set(made) == {level.agents[2] for level in LEVELS} | {Roster().advisers()[0]}
+    assert {level.agents[2] for level in LEVELS} | {Roster().advisers()[0]} <= set(made)
     assert all(make(Roster(), spec) for level in LEVELS for spec in level.agents.values())
 
 
@@ -255,34 +244,37 @@ def test_the_engine_and_the_levels_are_compiled_in_the_background(monkeypatch):
     [
         *("my_bot.py:MyBot", "ppo:/etc/passwd", "ppo:../models/2p", "search:my_model,sims=10"),
         *("value:my_model", "ppo:a/b=c", "nobody", "", "mcts:sims=0", "exe:true"),
-        *("exe:true,seconds=1", "llm:url=http://h/v1,model=m"),
+        *("exe:true,seconds=1"),
     ],
 )
 def test_a_page_names_no_files_programs_or_endpoints_and_no_unknown_agents(page, spec):
-    status, answer = page.post("games", {**TWO, "agents": [None, spec]})
+    status, answer = page.post("view", {**TWO, "agents": [None, spec]})
+    recorded = page.post("view", {"record": {**RECORD, "agents": [None, spec]}})
+    assert recorded[0] == 400 or not spec, "nor by a record"
     reason = "option sims must be" if spec == "mcts:sims=0" else "is not offered here"
     assert (status, reason in answer["error"]) == (400, True), answer
     for typed in ("mcts:sims=5", "ppo:2p", "ppo:2p,temperature=1", "search:2p,sims=5"):
         assert Roster().make(typed).name == typed
-    if spec.startswith(("exe", "llm")):
+    if spec.startswith("exe"):
         assert Roster([spec]).allows(spec) and not Roster([spec]).allows(f"{spec},seconds=2")
 
 
-def test_agents_of_the_command_line_are_offered(tmp_path):
+def test_agents_of_the_command_line_are_offered(tmp_path, capsys):
     file = tmp_path / "mine.py"
-    file.write_text("from carolus_env.engine import random_actions as play\n")
+    file.write_text("from carolus_env.engine import random_actions as play\nprint('loaded')\n")
     spec = f"{file}:play"
     roster = Roster([spec])
-    assert roster.menu()[0].spec == roster.advisers()[0] == spec
+    assert next(iter(roster.menu())) == roster.advisers()[0] == spec
     with serving(Api(roster)) as page:
         game = new_game(page, agents=[spec, None])
         assert play_on(page, game, 5)["at"] > game["at"]
+    assert len(re.findall("loaded", capsys.readouterr().out)) == 1, "it is made once, and lent"
     with pytest.raises(RosterError, match="there is no such file"):
         Roster([f"{file}x.py:play"])
 
 
 def test_only_own_files_are_served_without_inline_scripts_framing_or_sniffing(page):
-    for path in ("/", "/game/x", "/replay", "/static/app.js", "/api/menu", "/api/nothing"):
+    for path in ("/", "/game", "/replay/0", "/static/app.js", "/api/menu", "/api/nothing"):
         _, headers, content = page.request(path)
         assert server.HEADERS.items() <= headers.items()
         if path == "/":
@@ -320,29 +312,29 @@ def answered(path, *headers, method="GET", said=()):
 
     scope = {"type": "http", "method": method, "path": path, "query_string": b""}
     scope["headers"] = [(name.encode(), value.encode()) for name, value in headers]
-    asyncio.run(server.make_app(Api(Roster()), 1)(scope, receive, send))
+    asyncio.run(server.make_app(Api(Roster()))(scope, receive, send))
     return sent[0]["status"], b"".join(message["body"] for message in sent[1:]).decode()
 
 
-@pytest.mark.parametrize("path", ["/", "/api/games", "/static/app.js"])
+@pytest.mark.parametrize("path", ["/", "/api/view", "/static/app.js"])
 def test_only_the_hosts_and_origins_of_this_server_are_answered(path):
-    def is_refused(hosts, origins, method="GET"):
-        headers = [("host", host) for host in hosts] + [("origin", one) for one in origins]
+    def is_refused(host, origins, method="GET"):
+        headers = [("host", host)] + [("origin", one) for one in origins]
         status, answer = answered(path, *headers, method=method)
-        assert status != 403 or "answers only to" in answer or "origin" in answer
-        return status == 403
+        assert (status == 400) == (answer == "Invalid host header")
+        assert (status == 403) == ("other origins" in answer)
+        return status in (400, 403) and "application/json" not in answer
 
     host, origin = "127.0.0.1:1", "http://127.0.0.1:1"
-    assert not any(is_refused([name], []) for name in (host, "localhost:1", "LOCALHOST:1"))
-    assert not any(is_refused([host], [origin], method) for method in ("GET", "POST"))
-    for other in ("evil.example", "127.0.0.1", "127.0.0.1:2", "localhost.evil:1"):
-        for hosts in ([other], [host, other], [other, host]):
-            assert is_refused(hosts, [origin]), hosts
-    assert is_refused([host, host], []) and is_refused([], [])
-    for other in ("http://evil.example", "null", "http://127.0.0.1:2"):
+    assert not any(is_refused(name, []) for name in (host, "localhost:1"))
+    assert not any(is_refused(host, [origin], method) for method in ("GET", "POST"))
+    for other in ("evil.example", "evil.example:1", "localhost.evil:1", ""):
+        for origins in ([], [origin], [f"http://{other}"]):
+            assert is_refused(other, origins), other
+    for other in ("http://evil.example", "null", "http://127.0.0.1:2", "http://localhost:1"):
         for origins in ([other], [origin, other], [other, origin]):
-            assert is_refused([host], origins), origins
-    assert is_refused([host], [], "POST")
+            assert is_refused(host, origins), origins
+    assert is_refused(host, [], "POST")
 
 
 SEATS = b'{"agents": [null, null], '
@@ -351,26 +343,25 @@ SEATS = b'{"agents": [null, null], '
 @pytest.mark.parametrize(
     ("path", "body", "status", "reason"),
     [
-        ("games", b"{", 400, "not JSON"),
-        ("games", b"[]", 400, "the body must be an object"),
-        ("games", b'{"sed": 1}', 400, "unknown key 'sed'"),
-        ("games", b'{"seed": "1"}', 400, "seed must be a whole number"),
-        ("games", b'{"seed": -1}', 400, "seed must be a whole number"),
-        ("games", b'{"agents": [null, 1]}', 400, "agents must be a list"),
-        ("games", b'{"agents": [null]}', 400, "agents must be 2"),
-        ("games", SEATS + b'"names": ["a", "\\u001b"]}', 400, "names[1]"),
-        ("games", SEATS + b'"rules": {"players": 5}}', 400, "players must be"),
-        ("games", SEATS + b'"record": {}}', 400, "format is missing"),
-        ("games", SEATS + b'"replay": {"key": "x"}}', 400, "replay.game is missing"),
-        ("games", SEATS + b'"replay": {"key": "x", "game": 0, "position": 0}}', 404, "file"),
-        ("positions", b'{"text": ""}', 422, "position"),
-        ("positions", b'{"text": "2 | 7"}', 422, "turn is missing"),
-        ("hint", b'{"text": "2 | 7"}', 422, "turn is missing"),
-        ("positions", b'{"text": "%s"}' % (b"x" * 4001), 413, "at most 4,000 characters"),
+        ("view", b"{", 400, "not JSON"),
+        ("view", b"[]", 400, "the body must be an object"),
+        ("view", b'{"sed": 1}', 400, "unknown key 'sed'"),
+        ("view", b'{"seed": "1"}', 400, "seed must be a whole number"),
+        ("view", SEATS + b'"seed": -1}', 400, "seed must be"),
+        ("view", SEATS + b'"seed": 9007199254740992}', 400, "seed must be"),
+        ("view", b'{"agents": [null, 1]}', 400, "agents[1] must be a string"),
+        ("view", b'{"agents": [null]}', 400, "agents must be 2"),
+        ("view", SEATS + b'"names": ["a", "\\u001b"]}', 400, "names[1]"),
+        ("view", SEATS + b'"rules": {"players": 5}}', 400, "players must be"),
+        ("view", SEATS + b'"layout": "round"}', 400, "layout must be one of"),
+        ("view", SEATS + b'"record": {}}', 400, "format is missing"),
+        ("view", b'{"record": {}}', 400, "format is missing"),
+        ("view", b'{"at": 0}', 400, "record is missing"),
+        ("decide", b'{"action": 1}', 400, "record is missing"),
+        ("hint", b"{}", 400, "record is missing"),
+        ("values", b"{}", 400, "record is missing"),
         ("nothing", b"{}", 404, "Not Found"),
         ("menu", b"{}", 405, "Method Not Allowed"),
-        ("games/nobody/play", b'{"action": 1}', 404, "does not hold this game"),
-        ("files/nobody/0/values", b"{}", 404, "does not hold this file"),
     ],
 )
 def test_a_bad_request_gets_a_sentence(page, path, body, status, reason):
@@ -383,90 +374,63 @@ def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeyp
     headers = {"host": "127.0.0.1:1", "origin": "http://127.0.0.1:1"}
     headers["content-type"] = "application/json"
     begun = {"type": "http.request", "body": b"{", "more_body": True}
-    status, answer = answered("/api/games", *headers.items(), method="POST", said=(begun,))
+    status, answer = answered("/api/view", *headers.items(), method="POST", said=(begun,))
     assert (status, json.loads(answer)) == (400, {"error": "the request was cut off"})
-    for path in ("games", "files"):
-        for kind in ("text/plain", "multipart/form-data"):
-            assert page.post(path, TWO, kind)[0] == 415
-    game = new_game(page)
-    path = f"games/{game['key']}"
-    for query in ("layout=round", "since=-1", "since=99999999999"):
-        assert page.get(f"{path}?{query}")[0] == 400
-    assert page.post(f"{path}/agent?layout=round", {"version": game["version"]})[0] == 400
-    assert page.get(path)[1]["at"] == game["at"]
-    monkeypatch.setattr(requests, "MAX_BODY", 2**20)
-    assert page.post("games", {"names": ["a" * MAX_BODY]})[0] == 413
-    assert page.post_file("a", b"a" * (2**20 + 1))[0] == 413
+    for kind in ("text/plain", "multipart/form-data"):
+        assert page.post("view", TWO, kind)[0] == 415
+    monkeypatch.setattr(server, "MAX_BODY", 2**20)
+    assert page.post("view", {"names": ["a" * 2**20]})[0] == 413
 
 
-def test_files_named_on_the_command_line_stay_whatever_pages_open(monkeypatch):
-    monkeypatch.setattr(api, "MAX_FILES", 2)
-    line = record_line(finished())
-    with serving(Api(Roster(), [GameFile.from_bytes(name, line) for name in "abc"])) as page:
-        opened = [page.post_file(name, line)[1]["key"] for name in "defg"]
-        assert [page.get(f"files/{key}")[0] for key in opened] == [404, 404, 200, 200]
-        named = page.get("menu")[1]["files"]
-        assert [file["name"] for file in named] == ["a", "b", "c"]
-        assert all(page.get(f"files/{file['key']}/0/1")[0] == 200 for file in named)
-
-
-def test_of_too_many_games_the_oldest_goes_and_of_a_large_file_the_first_are_shown(monkeypatch):
-    held: Store[int] = Store("game", 2)
-    named = [held.add(number, keep=True) for number in (90, 91, 92)]
-    keys = [held.add(number) for number in (1, 2)]
-    held.find(keys[0])
-    keys.append(held.add(3))
-    assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
-    with pytest.raises(RequestError, match="does not hold this game"):
-        held.find(keys[1])
-    assert [held.find(key) for key in named] == [90, 91, 92]
+def test_of_a_large_file_the_first_games_are_listed(tmp_path, monkeypatch):
     line = record_line(finished())
     monkeypatch.setattr(library, "MAX_LINES", 3)
-    book = GameFile.from_bytes("many", line * 5)
-    assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
-    book = GameFile.from_bytes("many", line[:-2] + b',"more":1e999}\n' + line * 5)
-    assert [game.title for game in book.games] == ["line 2", "line 3"]
-    assert "line 1: not JSON: 1e999 is beyond every float" in book.problems[1]
+    many = book(tmp_path / "many", line * 5)
+    assert (len(many.games), many.problems) == (3, ["only the first 3 games are listed"])
+    many = book(tmp_path / "many", line[:-2] + b',"more":1e999}\n' + line * 5)
+    assert [game["title"] for game in many.games] == ["line 2", "line 3"]
+    assert "line 1: not JSON: 1e999 is beyond every float" in many.problems[1]
     monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
-    assert len(GameFile.from_bytes("many", line * 5).games) == 2
+    assert len(book(tmp_path / "many", line * 5).games) == 2
 
 
-def test_a_file_is_stepped_through_and_played_on_from_any_position(page):
-    records = [finished(), finished(seed=2, names=["Anna", "Bert"])]
-    data = b"".join(map(record_line, records))
-    for content in (data, gzip.compress(data)):
-        status, book = page.post_file("two.jsonl", content)
-        assert status == 201
-        assert [game["title"] for game in book["games"]] == ["line 1", "line 2"]
-    path, events = f"files/{book['key']}/1", records[1]["events"]
-    status, game = page.get(path)
-    assert (status, game["names"], len(game["rounds"])) == (200, ["Anna", "Bert"], 4)
-    assert game["events"] == len(events) == len(game["log"])
-    assert game["decisions"] == [i for i, event in enumerate(events) if "action" in event]
-    decision = game["decisions"][3]
-    for at in (0, decision, len(events)):
-        status, position = page.get(f"{path}/{at}?layout=wide")
-        assert (status, position["at"], "Anna" in position["svg"]) == (200, at, True)
-    assert position["outcome"] == game["outcome"] is not None
-    assert page.get(f"{path}/{len(events) + 1}")[0] == 400
-    assert page.get(f"files/{book['key']}/2")[0] == 404
-    text, played = page.get(f"{path}/{decision}")[1]["line"], events[decision]["action"]
-    asked = {"agent": "random", "text": text, "played": played}
-    status, hint = page.post("hint", asked)
-    assert status == 200
-    assert played in [move["action"] for move in hint["moves"]]
-    assert page.post("hint", {**asked, "played": 999})[0] == 400
-    assert page.post("hint", {**asked, "text": page.get(f"{path}/0")[1]["line"]})[0] == 409
-    status, result = page.post(f"{path}/values", {"agent": "ppo"})
-    assert (status, len(result["values"])) == (200, len(game["decisions"]))
-    assert np.allclose(np.sum(result["values"], axis=1), 1, atol=1e-3)
-    assert page.post(f"{path}/values", {"agent": "random"})[0] == 422
-    asked = {"agents": [None, "random"], "seed": 5}
-    place = {"key": book["key"], "game": 1, "position": 20}
-    status, game = page.post("games", {**asked, "replay": place})
-    assert (status, game["record"]["events"][:20]) == (201, events[:20]), "it is played on"
-    assert play_on(page, game, 10)["at"] > 20
-    assert page.post("games", {**asked, "replay": {**place, "position": 10**6}})[0] == 400
+def test_a_file_is_stepped_through_and_played_on_from_any_position(tmp_path):
+    games = [finished(), finished(seed=2, names=["Anna", "Bert"])]
+    plain = book(tmp_path / "two.jsonl", *games)
+    packed = book(tmp_path / "two.gz", gzip.compress(b"".join(map(record_line, games))))
+    with serving(Api(Roster(), [plain, packed])) as page:
+        assert page.get("menu")[1]["files"] == [plain.name, packed.name]
+        for number in (0, 1):
+            status, listed = page.get(f"records/{number}")
+            assert [game["title"] for game in listed["games"]] == ["line 1", "line 2"]
+        status, record = page.get("records/1/1")
+        assert (status, record) == (200, games[1])
+        for path in ("records/2", "records/0/2", "records/0/-1", "records/x", "records/0/x"):
+            assert page.get(path)[0] == 404
+        events = record["events"]
+        decision = [i for i, event in enumerate(events) if "action" in event][3]
+        for at in (0, decision, len(events)):
+            status, shown = page.post("view", {"record": record, "at": at, "layout": "wide"})
+            assert (status, shown["at"], "Anna" in shown["svg"]) == (200, at, True)
+            assert (shown["names"], len(shown["log"])) == (["Anna", "Bert"], len(events))
+            assert bool(shown["outcome"]) == (at == len(events))
+            assert "record" not in shown and shown["result"]
+        for at in (-1, len(events) + 1):
+            assert page.post("view", {"record": record, "at": at})[0] == 400
+        asked = {"record": record, "agent": "random"}
+        status, hint = page.post("hint", {**asked, "at": decision})
+        assert (status, hint["played"]) == (200, events[decision]["action"])
+        assert hint["played"] in [move["action"] for move in hint["moves"]]
+        for at in (0, len(events)):
+            assert "no decision" in page.post("hint", {**asked, "at": at})[1]["error"]
+        status, result = page.post("values", {**asked, "agent": "ppo"})
+        assert (status, len(result["values"])) == (200, sum("action" in e for e in events))
+        assert np.allclose(np.sum(result["values"], axis=1), 1, atol=1e-3)
+        assert "does not value" in page.post("values", asked)[1]["error"]
+        asked = {"agents": [None, "random"], "seed": 5, "record": cut(record, 20)}
+        status, game = page.post("view", asked)
+        assert (status, game["record"]["events"][:20]) == (200, events[:20]), "it is played on"
+        assert play_on(page, game, 10)["at"] > 20
 
 
 @pytest.mark.parametrize(
@@ -475,35 +439,28 @@ def test_a_file_is_stepped_through_and_played_on_from_any_position(page):
         (b"", "there is no game record in it"),
         (b"hello", "not JSON"),
         (b"{}\n", "format is missing"),
-        (gzip.compress(b" " * 2**24, mtime=0), "more than 1,048,576 bytes"),  # never unpacked
     ],
 )
-def test_a_file_without_games_is_refused_with_the_reason(page, monkeypatch, content, reason):
-    monkeypatch.setattr(library, "MAX_BYTES", 2**20)
-    status, answer = page.post_file("broken.jsonl", content)
-    assert status == 422
-    assert answer["error"].startswith("broken.jsonl: ")
-    assert reason in answer["error"]
+def test_a_file_without_games_is_refused_with_the_reason(tmp_path, content, reason):
+    with pytest.raises(RecordError, match=reason):
+        book(tmp_path / "broken.jsonl", content)
 
 
 def test_a_record_that_breaks_the_rules_is_refused_and_names_in_others_are_data(page):
-    record = finished()
-    at = next(i for i, event in enumerate(record["events"]) if "action" in event)
-    record["events"][at] = {**record["events"][at], "action": 94}
-    status, book = page.post_file("wrong", record_line(record))
-    assert status == 201
-    status, answer = page.get(f"files/{book['key']}/0")
-    assert status == 422
-    assert f"event {at}" in answer["error"]
+    at = next(i for i, event in enumerate(RECORD["events"]) if "action" in event)
+    events = [*RECORD["events"]]
+    events[at] = {**events[at], "action": 94}
+    for request in ({"at": 0}, {}):
+        status, answer = page.post("view", {"record": {**RECORD, "events": events}, **request})
+        assert (status, f"event {at}" in answer["error"]) == (400, True)
     record = finished(names=[NASTY, "\x1b[31m" + "x" * 100])
     assert names_of(record) == (NASTY, "?[31m" + "x" * 35)
     assert names_of({**record, "names": [1, 2]}) == ("random", "random")
     assert names_of({**record, "names": None, "agents": None}) == ("player 0", "player 1")
-    _, book = page.post_file("nasty", record_line({**record, "agents": ["\ud800", NASTY]}))
-    status, shown = page.get(f"files/{book['key']}/0")
+    asked = {"record": {**record, "agents": ["\ud800", NASTY]}, "at": 3}
+    status, shown = page.post("view", asked)
     assert (status, shown["agents"]) == (200, ["\ud800", NASTY])
-    _, position = page.get(f"files/{book['key']}/0/3")
-    assert "<img" not in position["svg"]
+    assert "<img" not in shown["svg"]
 
 
 def test_the_games_that_a_bot_lost_are_picked(tmp_path):
@@ -514,10 +471,10 @@ def test_the_games_that_a_bot_lost_are_picked(tmp_path):
     assert 0 < len(losses) < 6
     assert [n for n, record in enumerate(records) if was_lost(record, "a")] == losses
     write_records(tmp_path / "games.jsonl", records)
-    book = GameFile.from_path(tmp_path / "games.jsonl", "a")
-    assert [game.title for game in book.games] == [f"line {number + 1}" for number in losses]
+    lost = GameFile(tmp_path / "games.jsonl", "a")
+    assert [game["title"] for game in lost.games] == [f"line {number + 1}" for number in losses]
     with pytest.raises(RecordError, match="there is no game record in it"):
-        GameFile.from_path(tmp_path / "games.jsonl", "nobody")
+        GameFile(tmp_path / "games.jsonl", "nobody")
     assert not was_lost({**records[losses[0]], "result": None}, "a")
     assert not was_lost(finished(agents=["a", "b"]), "a"), "nobody won"
 
@@ -527,16 +484,16 @@ def test_the_command_serves_and_stops(tmp_path):
     write_records(tmp_path / "one.jsonl", [finished()])
     own = "import atexit, sys\natexit.register(print, 'its own end', file=sys.stderr)\n"
     (tmp_path / "sitecustomize.py").write_text(own)
-    run = [sys.executable, "-m", "carolus_env.play", "one.jsonl", "--no-open", "--port", "0"]
+    run = [sys.executable, "-m", "carolus_env", "play", "one.jsonl", "--no-open", "--port", "0"]
     root = Path(__file__).parent.parent
     given = {"cwd": tmp_path, "env": {"PATH": "", "HOME": str(tmp_path)}}
     given["env"]["PYTHONPATH"] = os.pathsep.join(map(str, (root, tmp_path)))
     given |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(run, **given) as process:
         address = process.stdout.readline().split()[3]
-        assert "/replay/" in address
+        assert address.endswith("/replay/0")
         page = Page(int(address.split(":")[2].split("/")[0]))
-        assert page.get("menu")[1]["files"][0]["name"] == "one.jsonl"
+        assert page.get("menu")[1]["files"] == ["one.jsonl"]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130
         assert [*process.stderr][-1].endswith("interrupted\n")

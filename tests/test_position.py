@@ -167,10 +167,13 @@ def from_supply(*target):
     return change
 
 
+def back_to_supply(data, paladins):
+    data["supply"] = [have + more for have, more in zip(data["supply"], paladins, strict=True)]
+    paladins[:] = [0] * 5
+
+
 def no_paladins_on_a_region(data):
-    laid = data["regions"][first(data, owned=False)]["paladins"]
-    data["supply"] = [have + more for have, more in zip(data["supply"], laid, strict=True)]
-    laid[:] = [0] * 5
+    back_to_supply(data, data["regions"][first(data, owned=False)]["paladins"])
 
 
 def last_and_first_of_one_team(data):
@@ -193,7 +196,7 @@ REFUSALS = [
     ("place", {}, [
         # What cannot be read.
         (put("rules", to={"players": 5}), "rules: players must be a whole number from 2 to 4"),
-        (put("rules", "paladins", to=3), "rules: unknown option 'paladins'"),
+        (put("rules", "paladins", to=3), "rules: unknown key 'paladins'"),
         (put("round", to=2**32), "round must be from 0 to 4294967295, got 4294967296"),
         (put("player", to=2), "player must be from 0 to 1, got 2"),
         (put("placements_left", to=5), "placements_left must be from 0 to 4, got 5"),
@@ -233,6 +236,8 @@ REFUSALS = [
         (without("order"), r"order is missing, and the discs played, \[0, 0\], do not decide it"),
         (of_the_player("discs_played", 1), "has played disc 1, which does not fit phase, player"),
         (from_supply("reserves", 0), r"has 8 paladins and crowns in reserve, but at most 7 now"),
+        (lambda data: back_to_supply(data, data["reserves"][1]),
+         "player 1 has 0 paladins and crowns in reserve; before round 29 it must have 7"),
     ]),
     ("move", {}, [
         (put("placements_left", to=1), "placements_left is 1 in phase move; it must be 0"),
@@ -253,7 +258,7 @@ REFUSALS = [
         (put("crowns", to=[8, 8]), "which are decided before paladins are played"),
     ]),
     ("disc", {"deferred": True}, [
-        (put("crowns", to=[8, 0]), "in reserve, but at most 7 now"),
+        (put("crowns", 0, to=8), "in reserve, but at most 7 now"),
     ]),
     ("roll", {"round": 0}, [
         (put("regions", to=lambda old: old[1:] + old[:1]), "and the Emperor is on territory 0"),

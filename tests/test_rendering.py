@@ -1,12 +1,10 @@
 """Render modes and notebooks: every environment shows the board that its state says."""
 
 import gc
-import html
 import re
 import sys
 import warnings
 from pathlib import Path
-from xml.etree import ElementTree
 
 import gymnasium
 import numpy as np
@@ -15,7 +13,7 @@ from pettingzoo.test import render_test
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0
-from carolus_env.drawing import Film, Picture, animation, board_svg, pixels, show
+from carolus_env.drawing import Picture, animation, board_svg, pixels, show
 from carolus_env.drawing.pixels import Window
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
@@ -119,7 +117,7 @@ def test_gymnasium_makes_every_mode(mode, kind):
 @pytest.mark.parametrize("mode", ["rgb_array", "human"])
 @pytest.mark.parametrize(("players", "opponents"), [(2, "greedy"), (3, ["greedy", "random"])])
 def test_rendering_changes_no_game(mode, players, opponents, frames, monkeypatch):
-    monkeypatch.setattr("carolus_env.envs.gym.board_pixels", lambda state, **_: None)
+    monkeypatch.setattr("carolus_env.envs.learner.board_pixels", lambda state, **_: None)
 
     def course(render_mode):
         env = CarolusEnv(players, opponents, render_mode=render_mode)
@@ -148,7 +146,7 @@ def test_the_human_mode_shows_the_opponents_decisions_too(frames):
         assert len(frames) > decisions
         shown = marked_board(stepped(before, action)[0], (before, action))
         np.testing.assert_array_equal(frames[decisions][0], shown)
-        last = env._window._before[0], int(env._window._actions[0])
+        last = env._pictures._before[0], int(env._pictures._actions[0])
         assert stepped(*last).tobytes() == states.tobytes()
         np.testing.assert_array_equal(frames[-1][0], marked_board(states[0], last))
         assert not over
@@ -205,51 +203,19 @@ def test_a_game_an_environment_and_a_state_show_their_board(monkeypatch):
         assert show(env, last=None).svg == board(env.unwrapped.games[0])
 
 
-@pytest.mark.parametrize(("n", "shown"), [(2, 2), (8, 8), (1300, 8)])
-def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n, shown):
-    batch = ce.GameBatch(Rules(players=2), n, seed=1)
-    batch.rollout(30)
-    svg = batch._repr_svg_()
-    envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=n)
-    with pytest.raises(gymnasium.error.ResetNeeded):
-        show(envs)
-    envs.reset(seed=1)
-    assert show(batch.states)._repr_svg_() == show(batch).svg == svg
-    assert show(envs).svg == show(envs.games.states).svg
-    boards = [e for e in ElementTree.fromstring(svg).iter() if e.tag.endswith("}svg")][1:]
-    assert len(boards) == shown
-    for board, state in zip(boards, batch.states, strict=False):
-        same = ElementTree.fromstring(board_svg(state))
-        assert [e.attrib for e in board.iter()][1:] == [e.attrib for e in same.iter()][1:]
-    texts = re.findall(r">([^<>]+)</text>", svg)
-    assert [t for t in texts if t.startswith("game ")] == [f"game {i}" for i in range(shown)]
-    said = [t for t in texts if t.endswith(" more")]
-    assert said == ([] if n <= 8 else [f"and {n - 8:,} more"])
-
-
-def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet(tmp_path):
+def test_a_record_is_shown_as_the_film_that_plays_by_itself():
     env = carolus_magnus_v0.env(players=3)
     play(env, 30)
     record, options = env.unwrapped.record(), {"names": ["</script>", '"><b>', "Eve"]}
-    film = show(record, **options, theme="dark")
-    assert isinstance(film, Film)
-    frame = film._repr_html_()
-    assert frame.startswith("<iframe srcdoc=") and frame.count("<") == 2
-    assert 'sandbox="allow-scripts"' in frame
-    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == film.page
-    assert film.page == animation.animation_page(record, **options, theme="dark")
-    assert "max-width:400px" in show(record, width=400)._repr_html_()
-    film.save(tmp_path / "a.html")
-    film.save(tmp_path / "b.svg", theme="light", seconds_per_move=2)
-    assert (tmp_path / "a.html").read_text() == film.page
-    light = animation.animation_svg(record, **options, theme="light", seconds_per_move=2)
-    assert (tmp_path / "b.svg").read_text() == light
+    film = show(record, **options, theme="dark", seconds_per_move=2)
+    assert isinstance(film, Picture)
+    made = animation.animation_svg(record, **options, theme="dark", seconds_per_move=2)
+    assert film._repr_svg_() == film.svg == made
 
 
-@pytest.mark.parametrize("n", [1, 3])
-def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused(n, tmp_path):
+def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused(tmp_path):
     image = pytest.importorskip("PIL.Image")
-    picture = show(ce.new_games(Rules(), n, seed=1), theme="dark", width=200)
+    picture = show(ce.new_games(Rules(), 1, seed=1), theme="dark", width=200)
     assert isinstance(picture, Picture)
     for suffix in ("svg", "png"):
         picture.save(tmp_path / f"board.{suffix}")
@@ -260,7 +226,8 @@ def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused
     assert len(list(tmp_path.iterdir())) == 2
     for what, error, said in (
         (3, TypeError, "what to show must be"),
-        (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "there is no game to draw"),
+        (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "one game, such as .*, got 0"),
+        (ce.GameBatch(Rules(), 3, seed=1), ValueError, "one game, such as .*, got 3"),
         ({"format": "chess"}, RecordError, "format must be"),
     ):
         with pytest.raises(error, match=said):
@@ -294,4 +261,4 @@ def test_the_rendering_page_has_snippets_that_run(tmp_path, monkeypatch):
         quick = quick.replace("env(players=3", "env(max_rounds=2, players=3")
         exec(compile(quick, "docs/play.md", "exec"), names)
     made = {path.name for path in tmp_path.iterdir()}
-    assert made == set(re.findall(r'"(\w+\.(?:svg|png|gif|html))"', page))
+    assert made == set(re.findall(r'"(\w+\.(?:svg|png|gif))"', page))

@@ -15,11 +15,20 @@ import pytest
 from damage import nested, put
 from strategies import ALL_KINDS, played
 
-from carolus_env import replay as replay_module
+from carolus_env.commands import replay as command
+from carolus_env.commands.replay import main
 from carolus_env.engine.rules import Rules
 from carolus_env.notation import game_text
-from carolus_env.records import make_record, positions, read_records, start_of, write_records
-from carolus_env.replay import Difference, main, replay, replayed
+from carolus_env.records import (
+    Difference,
+    make_record,
+    positions,
+    read_records,
+    replay,
+    replayed,
+    start_of,
+    write_records,
+)
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -268,6 +277,16 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(r
     assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
 
+def test_a_file_that_holds_no_record_is_one_line(run):
+    lines = b"".join(b'{"block": %d}\n' % k for k in range(300))
+    status, out, err = run(a=lines, b=b"\x89PNG\n\n" * 9, c=lines + json.dumps(GAME).encode())
+    assert (status, out) == (2, "1 games, 0 differences\n")
+    first, second, *others = err.splitlines()
+    assert first == "a.jsonl: holds no game record: line 1: format is missing"
+    assert second.startswith("b.jsonl: holds no game record: line 1: not UTF-8")
+    assert len(others) == 300 and others[-1] == "c.jsonl, line 300: format is missing"
+
+
 def test_unreadable_files_are_named_the_others_replayed_and_an_interrupt_ends_it(run, monkeypatch):
     Path("folder").mkdir()
     status, out, err = run("none.jsonl", "folder", "bad\udcff\n", a=[GAME])
@@ -279,14 +298,14 @@ def test_unreadable_files_are_named_the_others_replayed_and_an_interrupt_ends_it
         yield 1, GAME
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(replay_module, "scan_records", broken)
+    monkeypatch.setattr(command, "scan_records", broken)
     assert run("a.jsonl") == (2, "1 games, 0 differences\n", "a.jsonl: Input/output error\n")
 
     def interrupted(record: Record) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(replay_module, "replay", interrupted)
-    assert run(a=[GAME]) == (130, "", "python -m carolus_env.replay: interrupted\n")
+    monkeypatch.setattr(command, "replay", interrupted)
+    assert run(a=[GAME]) == (130, "", "carolus replay: interrupted\n")
 
 
 def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(tmp_path):
@@ -295,7 +314,7 @@ def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(t
     os.close(reader)
     for output, status in ((closed, 141), (os.open("/dev/full", os.O_WRONLY), 2)):
         done = subprocess.run(
-            [sys.executable, "-m", "carolus_env.replay", str(tmp_path / "none.jsonl")],
+            [sys.executable, "-m", "carolus_env", "replay", str(tmp_path / "none.jsonl")],
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
             stdout=output,

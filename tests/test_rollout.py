@@ -18,7 +18,7 @@ from carolus_env.evaluation.rollouts import (
     MOST_GAMES,
     PORTION,
     Options,
-    _Tally,
+    _Samples,
     after,
     candidates,
     kind_of,
@@ -59,18 +59,18 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over():
 @pytest.mark.parametrize("players", PLAYERS)
 def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players):
     starts = games(players, 12, 30)
-    numbers, places = np.arange(len(starts)), np.arange(len(starts))
+    numbers = np.arange(len(starts))
     value = value_function("planner", players)
     for stratified in (False, True):
         alone = Sampler("random", 5, value, stratified=stratified)
-        full = alone.play(starts, numbers, places)
+        full = alone.play(starts, numbers)
         threads = Sampler("random", 5, value, stratified=stratified, threads=3)
-        shared = threads.play(starts, numbers, places)
+        shared = threads.play(starts, numbers)
         assert (shared.shares == full.shares).all()
         assert shared.decisions == full.decisions
     plain = Sampler("random", 5, value, stratified=False)
-    full = plain.play(starts, numbers, places)
-    part = plain.play(starts[3:6], numbers[3:6], places[:3])
+    full = plain.play(starts, numbers)
+    part = plain.play(starts[3:6], numbers[3:6])
     assert (part.shares == full.shares[3:6]).all()
 
 
@@ -79,7 +79,7 @@ def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them()
     agent = Watcher()
     sampler = Sampler(agent, 1, rounds=2, value=value_function("planner", 2), stratified=False)
     starts = pick(np.array([start]), np.zeros(3, np.int64))
-    sampler.play(starts, np.array([4, 4, 9]), np.arange(3))
+    sampler.play(starts, np.array([4, 4, 9]))
     last = [seen for seen in agent.states if len(seen) == 3][-1]
     assert (last["reserves"][0] == last["reserves"][1]).all()
     assert (last["reserves"][0] != last["reserves"][2]).any()
@@ -106,7 +106,7 @@ def test_first_rolls_come_in_proportion():
     value, places = value_function("planner", 2), np.arange(2 * 216)
     for each in (agent, plain):
         sampler = Sampler(each, 1, rounds=1, value=value, stratified=each is agent)
-        sampler.play(pick(state, np.zeros(len(places), np.int64)), places, places)
+        sampler.play(pick(state, np.zeros(len(places), np.int64)), places)
     first = agent.states[0]["reserves"][:, int(state["player"][0])]
     gained = first.astype(int) - state["reserves"][0, int(state["player"][0])].astype(int)
     outcomes = chance.chance_outcomes(3)
@@ -128,7 +128,7 @@ def test_rollouts_agree_with_random_playouts(players):
     """`playout` rolls and plays in a kernel of its own."""
     start, numbers = games(players, 1, 40), np.arange(1500)
     sampler = Sampler("random", 2, threads=2)
-    shares = sampler.play(pick(start, numbers * 0), numbers, numbers).shares
+    shares = sampler.play(pick(start, numbers * 0), numbers).shares
     team = start["team"][0, :players].astype(int)
     truth = playout(start, new_streams(3, 1), repeats=20_000).returns[0]
     teams = TEAMS[players]
@@ -174,11 +174,11 @@ def test_tests_become_rarer_so_that_ten_million_games_are_looked_through_in_prop
     assert list(looks_after(2050))[-2:] == [2000, 2050] and list(looks_after(2)) == [2]
     read = [sum(looks_after(games)) / games for games in (10**5, 10**6, MOST_GAMES)]
     assert max(read) < 25, "times that a game is read"
-    tally = _Tally(candidates=2, teams=2, team=0)
+    samples = _Samples(2, team=0)
     for _ in range(300):
-        tally.add(np.arange(2), np.ones((2, PORTION, 2)))
-    assert len(tally._parts[0]) == 300, "copied only when they are looked at"
-    assert tally.most == 300 * PORTION and tally.samples(1).shape == (tally.most, 2)
+        samples.add(np.arange(2), np.ones((2, PORTION, 2)))
+    assert len(samples._parts[0]) == 300, "copied only when they are looked at"
+    assert (samples.games == 300 * PORTION).all() and samples.of(1).shape == (300 * PORTION, 2)
 
 
 def test_the_same_dice_make_differences_more_exact():
@@ -203,9 +203,9 @@ def test_a_cut_off_rollout_takes_the_values_word():
         seen.append(states.copy())
         return value._of(states)
 
-    sampler = Sampler("random", 1, Value("noting", "0", noting), rounds=2)
+    sampler = Sampler("random", 1, Value("noting", "0", 2, noting), rounds=2)
     start = np.array([state])
-    played = sampler.play(pick(start, np.zeros(40, np.int64)), np.arange(40), np.arange(40))
+    played = sampler.play(pick(start, np.zeros(40, np.int64)), np.arange(40))
     [left] = seen
     assert (left["round"] == state["round"] + 2).all() and (left["turn"] == 0).all()
     assert np.allclose(np.sort(played.shares, axis=0), np.sort(value(left), axis=0))
@@ -215,10 +215,10 @@ def test_impossible_options_and_candidates_are_refused():
     [state] = games(2, 1, 30)
     first, over = candidates(state)[0], np.array([state])
     engine.forfeit(over)
-    other = "must be planner, ppo, value, ppo:MODEL or value:MODEL"
+    known = "known are planner, ppo, value, ppo:MODEL or value:MODEL"
     for call, text in (
-        (lambda: value_function("greedy", 2), f"{other}, got 'greedy'"),
-        (lambda: value_function("ppo:2p,temperature=1", 2), other),
+        (lambda: value_function("greedy", 2), f"unknown value function 'greedy'; {known}"),
+        (lambda: value_function("ppo:2p,temperature=1", 2), "unknown value function 'ppo:2p"),
         (lambda: value_function("ppo:2p", 3), "'ppo:2p' is for 2 players, not for 3"),
         (lambda: Options(games=1), "games must be a whole number from 2 to 10,000,000, got 1"),
         (lambda: Options(rounds=0), "rounds must be a whole number of at least 1"),
@@ -226,14 +226,23 @@ def test_impossible_options_and_candidates_are_refused():
         (lambda: Options(threads=0), "threads must be"),
         (lambda: roll_out(state, [first, first]), "given twice"),
         (lambda: roll_out(state, []), "one candidate or more"),
+        (lambda: Sampler("random", 1, rounds=1), "value must be a sampling.Value, got None"),
+        (lambda: value_function("value", 3)(over), "'value' is for 3 players, not for 2"),
         (lambda: roll_out(state, [(*first, 0)]), "does not decide"),
         (lambda: roll_out(over[0]), "no decision is due"),
         (lambda: candidates(state, 0), "most must be"),
     ):
         with pytest.raises(ValueError, match=text):
             call()
+    for games_, text in ((np.array([state, state]), "one game"), (None, "one game")):
+        with pytest.raises(TypeError, match=text):
+            roll_out(games_)
+    with pytest.raises(TypeError, match="options must be"):
+        roll_out(state, options={"games": 5})
+    alone = np.array([state])
+    assert candidates(alone) == candidates(state) and kind_of(alone) == kind_of(state)
     with pytest.raises(engine.IllegalActionError):
-        roll_out(state, [(int(engine.legal_masks(np.array([state]))[0].argmin()),)])
+        roll_out(alone, [(int(engine.legal_masks(np.array([state]))[0].argmin()),)])
 
 
 @pytest.mark.parametrize("players", PLAYERS)
@@ -268,10 +277,10 @@ def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):
     assert {one["text"] for one in data["candidates"]} == set(discs)
     for words, text in (
         (["2 | 3"], "is missing"),
-        (["nowhere.txt"], "nowhere.txt: No such file"),
+        (["nowhere.txt"], "'nowhere.txt': No such file"),
         ([str(file), "--base", "nobody"], "unknown agent 'nobody'"),
         ([str(file), "--move", "d9"], "move 'd9'"),
-        ([str(file), "--rounds", "2", "--value", "mcts"], "a value function must be"),
+        ([str(file), "--rounds", "2", "--value", "mcts"], "unknown value function"),
         ([str(file), "--value", "ppo"], "--value needs --rounds"),
         ([str(file), "--move", "d1", "--most", "3"], "--most needs"),
     ):

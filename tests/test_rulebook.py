@@ -280,7 +280,7 @@ def test_the_emperor_may_come_round():
     four = white, black, white, region(BLACK, 3, blue=1, pink=3, yellow=3, green=3)
     courts, ends = [paladins(red=1), paladins(blue=1)], []
     for steps in (1, 5, 4):
-        game = position(*four, discs=[5, 4], round=4, spent=[1, 2, 3], courts=courts)
+        game = position(*four, discs=[5, 4], round=34, spent=[1, 2, 3], courts=courts)
         start = known(game)["regions"]
         assert legal(game) == [move_action(n) for n in (1, 2, 3, 4, 5)]
         play(game, move_action(steps))
@@ -462,7 +462,7 @@ ENDS = {  # whose red is, other rules; why it ends, the winners, the castles, th
         TAKE_OVER, 0, {}, "castles", [W], [12, 0], [1, -1]),
     "a move may win for the other side": (large(B, 9), 1, {}, "castles", [B], [0, 10], [-1, 1]),
     "a win in the last round is a win": (
-        large(W, 9), 0, {"discs": [2, 1], "max_rounds": 3, "round": 3},
+        large(W, 9), 0, {"discs": [2, 1], "max_rounds": 33, "round": 33},
         "castles", [W], [10, 0], [1, -1]),
     "fewer than four regions end the game": (
         [*joining((B, 5), (B, 3)), region(W, 6, red=6)], 1, {}, "regions", [B], [6, 9], [-1, 1]),
@@ -635,7 +635,7 @@ def test_deferred_crowns_wait_for_the_own_next_action_turn():
 
 
 def test_deferred_crowns_count_as_paladins_to_play():
-    crowns = {"phase": "crown", "crown_choice": "deferred", "crowns": [2, 0], "round": 2}
+    crowns = {"phase": "crown", "crown_choice": "deferred", "crowns": [2, 0], "round": 32}
     game = position(**crowns, reserves=[paladins(red=1)])
     play(game, crown_action(RED), crown_action(RED))
     assert known(game)["placements_left"] == 3
@@ -647,7 +647,7 @@ def test_a_deferred_crown_is_lost_at_the_start_of_its_owners_turn():
     game = replenishing([0] * 5, [paladins(red=3), paladins(green=2)], **deferred)
     roll(game, CROWN, CROWN, RED)
     state = known(game)
-    assert (state["round"], state["phase"], state["crowns"]) == (2, "disc", [3, 2])
+    assert (state["round"], state["phase"], state["crowns"]) == (32, "disc", [3, 2])
     play(game, disc_action(3), disc_action(4))  # player 1 opens, and plays first
     assert (*turn(game), known(game)["crowns"]) == ("move", 1, [3, 0])
 

@@ -216,9 +216,9 @@ def last_hope():
         courts=[paladins(red=3, pink=9), paladins(red=4, blue=9)],
         discs=[2, 1],
         order=[1, 0],
-        round=4,
+        round=34,
         spent=[3, 4, 5],
-        max_rounds=5,
+        max_rounds=35,
     )
 
 

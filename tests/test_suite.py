@@ -4,12 +4,13 @@ import gzip
 import json
 from collections import Counter
 from dataclasses import replace
+from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks.suite import SuiteRecipe, main, make_suite
+from benchmarks.suite import SuiteRecipe, checked, main, make_suite, stages_of
 from carolus_env import bots
 from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
@@ -18,9 +19,10 @@ from carolus_env.evaluation.games import ArenaError
 from carolus_env.evaluation.regret import ALL, GAME, choose, measure, optimism
 from carolus_env.evaluation.rollouts import KINDS, after
 from carolus_env.evaluation.sampling import value_function
-from carolus_env.evaluation.suite import STAGES, stages_of
+from carolus_env.evaluation.suite import STAGES
 from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
+from carolus_env.play.session import Replay
 
 TINY = SuiteRecipe(
     2,
@@ -46,7 +48,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tiny(made):
-    return suite.read_suite(made)
+    return suite.parsed(made.read_bytes())
 
 
 class Fixed(bots.Agent):
@@ -119,7 +121,7 @@ def test_what_is_saved_of_another_recipe_is_refused(made, tmp_path, capsys):
         ({"error": 0.0}, "error must be"),
         ({"rounds": -1}, "rounds must be"),
         ({"seed": -1}, "seed must be"),
-        ({"value": "greedy"}, "a value function must be"),
+        ({"value": "greedy"}, "unknown value function"),
         ({"decided": 0.5}, r"decided must be a number of at least 0 and below 0.5"),
         ({"table": ("greedy", "greedy")}, "two different agents"),
     ],
@@ -132,7 +134,7 @@ def test_impossible_recipes_are_refused(change, text):
 def test_games_can_be_left_and_decided_positions_left_out(tmp_path):
     recipe = replace(TINY, decisions=8, rounds=1, decided=0.4)
     make_suite(recipe, tmp_path / "left.jsonl")
-    left = suite.read_suite(tmp_path / "left.jsonl")
+    left = suite.parsed((tmp_path / "left.jsonl").read_bytes())
     assert left.sampler(0).rounds == 1
     values = value_function("planner", 2)
     for one in left.decisions:
@@ -150,82 +152,47 @@ def test_stages_follow_from_castles_and_regions():
     assert [STAGES[k] for k in stages_of(states)] == ["opening", "middle", "end", "end"]
 
 
-def test_every_decision_comes_with_the_game_before_it(tiny):
-    for one in tiny.decisions:
-        assert one.record()["events"][-1]["player"] in (0, 1)
-    one = tiny.decisions[0]
-    for change, text in (
-        ({"events": one.game["events"][:-1]}, "does not lead to the position"),
-        ({"events": [1000]}, "game"),
-        ({"events": ["999"]}, r"events\[0\] must be a whole number"),
-        ({"territories": [1]}, "territories"),
-        ({"first_player": 2}, "first_player must be from 0 to 1"),
-    ):
-        with pytest.raises(suite.SuiteError, match=text):
-            replace(one, game={**one.game, **change}).record()
-
-
-def read(lines):
-    """The suite of a file with these lines."""
-    return suite.read_bytes("".join(json.dumps(line) + "\n" for line in lines).encode(), "file")
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.mark.parametrize(
     ("row", "keys", "value", "text"),
     [
-        (0, ("format",), "x", "line 1: format must be 'carolus-suite'"),
-        (0, ("players",), 5, "line 1: players must be from 2 to 4"),
-        (0, ("rounds",), -1, "line 1: rounds must be from 0"),
-        (0, ("value",), None, "line 1: value must be"),
-        (0, ("decisions",), 21, "21 decisions expected, got 20"),
-        (0, ("per_game",), {"disc": 1}, "per_game.turn is missing"),
-        (2, ("number",), 7, "line 3: number must be 1, got 7"),
-        (2, ("kind",), "x", "line 3: kind must be one of"),
-        (2, ("position",), "2 | 1", "line 3: position"),
-        (2, ("stage",), "none", "line 3: stage must be one of"),
-        (2, ("candidates",), [], "line 3: candidates must be two or more"),
-        (2, ("candidates", 0, "value"), 2, r"line 3: candidates\[0\].value must be from 0 to 1"),
-        (2, ("candidates", 0, "actions"), [200], r"candidates\[0\].actions must be from 0"),
-        (2, ("candidates", 0, "actions"), [94], "line 3: "),
-        (2, ("met",), ["a"], "met must be 2 strings"),
+        (0, ("decisions",), 21, "21 decisions expected"),
+        (0, ("players",), 3, "decision 0: players"),
+        (2, ("number",), 7, "decision 1: number"),
+        (2, ("kind",), "crown", "decision 1: kind"),
+        (2, ("stage",), "end", "decision 1: stage"),
+        (2, ("half",), "none", "decision 1: half"),
+        (2, ("team",), 2, "decision 1: team"),
+        (2, ("position",), "2 | 1", "position"),
+        (2, ("game", "first_player"), None, "decision 1: game"),
+        (2, ("game", "events"), None, "waits for a roll"),
+        (2, ("candidates",), None, "decision 1: candidates"),
+        (2, ("candidates", 0, "actions"), [94], "may not play action 94"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_line(made, row, keys, value, text):
-    lines = lines_of(made)
+def test_a_suite_is_checked_before_it_is_written(made, row, keys, value, text):
+    lines = [json.loads(line) for line in made.read_bytes().splitlines()]
     *way, last = keys
     inner = lines[row]
     for key in way:
         inner = inner[key]
+    if value is None:  # the other player begins, an event less, one candidate
+        value = 1 - inner[last] if last == "first_player" else inner[last][1:]
+        value = inner[last][:1] if last == "candidates" else value
     inner[last] = value
-    with pytest.raises(suite.SuiteError, match=text):
-        read(lines)
+    wrong = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    with pytest.raises(ValueError, match=text):
+        checked(wrong)
+    assert suite.parsed(wrong).digest != checked(made.read_bytes()).digest
 
 
-def test_any_change_changes_the_hash_and_damaged_files_are_refused(
-    made, tmp_path, tiny, monkeypatch
-):
-    lines = lines_of(made)
-    lines[5]["candidates"][0]["games"] += 1
-    assert read(lines).digest != tiny.digest
-    packed = tmp_path / "same.jsonl.gz"
-    packed.write_bytes(gzip.compress(made.read_bytes()))
-    assert suite.read_suite(packed).digest == tiny.digest
-    intact = gzip.compress(made.read_bytes())
-    for content, text in (
-        (b"", "empty"),
-        (intact[:-20], "cut short"),
-        (intact[:50] + b"x" * 50, "damaged|cut short"),
-        (b"\xff{}", "line 1: not UTF-8"),
-    ):
-        with pytest.raises(suite.SuiteError, match=text):
-            suite.read_bytes(content, "file")
-    monkeypatch.setattr(suite, "MAX_BYTES", 1000)
-    with pytest.raises(suite.SuiteError, match="more than 1,000 bytes"):
-        suite.read_bytes(intact, "file")
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", gzip.compress])
+def test_a_damaged_suite_of_the_package_is_not_measured_by(damage, tmp_path, monkeypatch):
+    intact = (files("carolus_env.evaluation") / "decisions" / "2p.jsonl.gz").read_bytes()
+    (tmp_path / "decisions").mkdir()
+    (tmp_path / "decisions" / "2p.jsonl.gz").write_bytes(damage(intact))
+    monkeypatch.setattr(suite.resources, "files", lambda package: tmp_path)
+    with pytest.raises(ValueError, match=r"2p.jsonl.gz: damaged, install the package again"):
+        suite._shipped.__wrapped__(2)
 
 
 def test_the_best_choices_lose_nothing_in_any_order_and_others_what_the_suite_says(tiny):
@@ -293,13 +260,13 @@ def test_the_best_of_noisy_values_is_too_high(tiny):
 
 
 def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(regret, "suites", lambda players: [tiny])
+    monkeypatch.setattr(regret, "shipped", lambda players: tiny)
     for argv, said in ((["--suite"], "one agent"), (["greedy", "--suite", "--games", "5"], "--ga")):
         assert evaluate.main(argv) == 2
         assert said in capsys.readouterr().err
     out = tmp_path / "out"
     monkeypatch.setattr(regret, "WORST", 2)
-    assert evaluate.main(["random", "greedy", "--suite", "--out", str(out)]) == 0
+    assert evaluate.main(["random", "greedy", "--suite", "--players", "2", "--out", str(out)]) == 0
     text = capsys.readouterr().out
     assert f"2 players: {len(tiny.half('report'))} decisions, base greedy" in text
     assert tiny.digest in text
@@ -308,12 +275,12 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))
     for row in suite["agents"]:
         assert row["regret"]["all"]["mean"] == pytest.approx(np.mean(row["regrets"]), abs=1e-4)
-    games = GameFile.from_path(out / "worst_2p.jsonl")
+    games = GameFile(out / "worst_2p.jsonl")
     assert not games.problems and len(games.games) == 8
-    names = {name for game in games.games for name in game.names}
+    names = {name for game in games.games for name in game["names"]}
     assert "the best choice" in names and any(name.endswith(": random") for name in names)
     for k in range(8):
-        games.replay(k)
+        Replay(json.loads(games.lines[k]))
 
 
 class Fails(bots.Agent):
@@ -339,7 +306,7 @@ class Refuses(bots.Agent):
 def test_what_was_measured_is_kept_and_who_cannot_play_is_left_out(
     tiny, tmp_path, capsys, monkeypatch, error
 ):
-    monkeypatch.setattr(regret, "suites", lambda players: [tiny])
+    monkeypatch.setattr(regret, "shipped", lambda players: tiny)
     monkeypatch.setattr(Fails, "error", error)
     agents = [Refuses(), bots.make("greedy"), Fails()]
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else ArenaError):

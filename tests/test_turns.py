@@ -11,8 +11,8 @@ from test_learner import go_on
 from carolus_env import engine
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MOVE, NOBODY, OVER, PLACE, Rules
 from carolus_env.envs import candidates
-from carolus_env.envs.gym import CarolusTurnsEnv
-from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.envs.gym import CarolusEnv
+from carolus_env.envs.learner import LearnerGames
 from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
 from carolus_env.planning.heuristic import FEATURES, features
 from carolus_env.planning.plans import best_plans
@@ -31,7 +31,7 @@ every_rules = pytest.mark.parametrize(
 
 
 def games_of(rules, n=12, opponents="planner:errors=0.3", seed=1, **options):
-    return TurnGames(rules, n, FixedOpponents(rules, opponents), seed=seed, **options)
+    return TurnGames(rules, n, opponents, seed=seed, **options)
 
 
 def choose(games, random):
@@ -166,7 +166,7 @@ def test_more_places_for_paladins_are_more_candidates():
 @every_rules
 def test_a_choice_is_its_actions_one_after_the_other(rules):
     turns = games_of(rules, opponents="greedy")
-    single = LearnerGames(rules, 12, FixedOpponents(rules, "greedy"), seed=1)
+    single = LearnerGames(rules, 12, "greedy", seed=1)
     random, ends = np.random.default_rng(6), 0
     for _ in range(80):
         assert turns.states.tobytes() == single.states.tobytes()
@@ -186,7 +186,7 @@ def test_a_choice_is_its_actions_one_after_the_other(rules):
 
 
 def test_an_index_of_no_candidate_forfeits_or_raises():
-    env = CarolusTurnsEnv(players=3, opponents="greedy")
+    env = CarolusEnv(turns=True, players=3, opponents="greedy")
     env.reset(seed=1)
     _, reward, terminated, _, info = env.step(15)  # of five discs at most
     assert (reward, terminated, info["illegal"]) == (-0.5, True, True)

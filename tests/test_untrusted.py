@@ -77,7 +77,7 @@ def test_an_unknown_key_is_named_in_a_short_text_with_the_known_ones(data):
     accepted_or_refused(lambda: untrusted.only(data, ("a", "b"), "where"))
     untrusted.only(data, data)
     untrusted.only({"a": 1, "b": 2}, iter("ab"))
-    with pytest.raises(DataError, match=r"^setup: unknown key 'c', known are a, b$"):
+    with pytest.raises(DataError, match=r"^setup: unknown key 'c'; known are a, b$"):
         untrusted.only({"a": 1, "c": 2}, iter("ab"), "setup")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -9,9 +10,10 @@ from carolus_env import networks
 from carolus_env.bots.agent import AgentError
 from carolus_env.bots.options import parse
 from carolus_env.networks.decisions import DecisionModel
-from carolus_env.networks.files import Model, ModelError
+from carolus_env.networks.files import Model, ModelError, file_of
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
+from carolus_env.system.untrusted import unknown
 
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
@@ -30,8 +32,17 @@ Options = TypeVar("Options")
 
 
 def path_of(kind: Kind, name: str) -> Path:
-    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own."""
-    return FOLDER / f"{kind}_{name}" if name in NAMES else Path(name)
+    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own.
+
+    Raises:
+        ModelError: for a word that is neither.
+    """
+    if name in NAMES:
+        return FOLDER / f"{kind}_{name}"
+    path = Path(name)
+    if path.name == name and not os.path.lexists(file_of(path)):
+        raise ModelError(unknown("unknown model", name, NAMES, f"{', '.join(NAMES)} or a file"))
+    return path
 
 
 def find(kind: Kind, name: str) -> NetworkModel:

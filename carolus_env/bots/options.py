@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from carolus_env.bots.agent import AgentError
 from carolus_env.system.options import allowed, check_fields, declared, parsed
+from carolus_env.system.untrusted import unknown
 
 Options = TypeVar("Options")
 
@@ -52,7 +53,8 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
             raise AgentError(name, f"takes no options, got {argument!r}")
         if not equals or key not in known:
             listed = "; ".join(f"{entry.name}: {allowed(entry)}" for entry in known.values())
-            raise AgentError(name, f"has no option {part!r}; options are key=value of {listed}")
+            head = "has no option" if equals else "options are key=value, got"
+            raise AgentError(name, unknown(head, key, known, listed))
         if key in values:
             raise AgentError(name, f"option {key} is given twice")
         values[key] = parsed(known[key], text)

@@ -33,7 +33,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, common_players, copy
 from carolus_env.planning.discs import DiscScratch, search_discs
-from carolus_env.planning.heuristic import advantage, all_weights, chances, write_scores
+from carolus_env.planning.heuristic import advantage, chances, weights_table, write_scores
 from carolus_env.planning.plans import (
     NONE_YET,
     WIDTHS,
@@ -214,7 +214,7 @@ class PlannerBot(CompiledAgent):
     ) -> None:
         self.options = options or PlannerOptions()
         self._width = WIDTHS.index(self.options.plans)
-        self._weights = all_weights().copy() if weights is None else weights
+        self._weights = weights_table(weights)
 
     def context(self) -> Planner:
         errors = float(self.options.errors)

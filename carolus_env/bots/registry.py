@@ -36,7 +36,7 @@ from carolus_env.bots.value import RolloutPolicy, ValueOptions, make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures
 from carolus_env.system.options import instance
-from carolus_env.system.untrusted import cut
+from carolus_env.system.untrusted import unknown
 
 Maker = Callable[[str], Agent]
 Function = Callable[[States, npt.NDArray[np.uint64]], npt.NDArray[np.integer[Any]]]
@@ -116,10 +116,9 @@ def make(spec: AgentLike) -> Agent:
     elif name in _registry:
         agent = _registry[name].make(argument)
     else:
-        rows = "\n".join(f"  {name:14} {about}" for name, about in known().items())
+        names = ", ".join(_registry)
         raise UnknownAgentError(
-            f"unknown agent {cut(repr(spec))}; known are\n{rows}\n"
-            "  FILE.py:NAME  your own agent in a Python file"
+            unknown("unknown agent", name, _registry, f"{names} or FILE.py:NAME")
         )
     agent.name = spec
     return agent
@@ -310,11 +309,6 @@ register(
     "decisions",
     make_decisions,
     "a trained policy over single decisions: decisions:2p, decisions:PATH",
-)
-register(
-    "llm",
-    _of_higher_layer("carolus_env.integrations.llm:make_llm"),
-    "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/integrations.md#language-models)",
 )
 register(
     "exe",

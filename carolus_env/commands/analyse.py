@@ -21,23 +21,14 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.engine.state import States
-from carolus_env.evaluation.rollouts import (
-    ENDS,
-    MOST,
-    Options,
-    Rollout,
-    candidates,
-    choice_text,
-    roll_out,
-)
+from carolus_env.evaluation import rollouts
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
 from carolus_env.system.command import DONE, aligned, command, counting, needs, parse
 from carolus_env.system.failures import UserError
 from carolus_env.system.options import REQUIRED, group, option
 
-PROGRAM: Final = "carolus analyse"
-_HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
+_HEADINGS: Final = ("choice", "win", "+-", "regret", "+-", "games")
 
 
 @dataclass(frozen=True)
@@ -57,13 +48,13 @@ class AnalyseOptions:
         "turns",
         repeated=True,
     )
-    most: int = option(8, "turns to compare", among=(1, MOST))
-    rollout: Options = group(Options, "")
+    most: int = option(8, "turns to compare", among=(1, rollouts.MOST))
+    rollout: rollouts.Options = group(rollouts.Options, "")
     seed: int = option(0, "the same seed gives the same games", among=(0, 2**64 - 1), metavar="S")
     json: bool = option(False, "print JSON")
 
 
-@command(PROGRAM)
+@command("carolus analyse")
 def main(arguments: Sequence[str], program: str) -> int:
     """Run the command; returns the exit code."""
     options, given = parse(AnalyseOptions, arguments, program, __doc__)
@@ -71,9 +62,11 @@ def main(arguments: Sequence[str], program: str) -> int:
     needs(given, "most", not options.move, "turns to choose from, and --move names them")
     game = _position(options.position)
     choices = [tuple(read_moves(game[0], text)) for text in options.move]
-    choices = choices or candidates(game[0], options.most)
+    choices = choices or rollouts.candidates(game, options.most)
     with counting("games", options.rollout.games * len(choices)) as progress:
-        result = roll_out(game[0], choices, options.rollout, seed=options.seed, progress=progress)
+        result = rollouts.roll_out(
+            game, choices, options.rollout, seed=options.seed, progress=progress
+        )
     if options.json:
         print(json.dumps(as_data(result, game), indent=1))
     else:
@@ -82,23 +75,21 @@ def main(arguments: Sequence[str], program: str) -> int:
 
 
 def _position(text: str) -> States:
-    """Return the game that the argument names.
-
-    Raises:
-        ValueError: for a text that is no position.
-        UserError: for a file that cannot be read.
-    """
+    """Return the game that the argument names: text, a file of it, or - for standard input."""
     if text == "-":
         return from_text(sys.stdin.read())
     if "|" not in text:
+        file = Path(text).expanduser()
         try:
-            text = Path(text).expanduser().read_text()
+            return from_text(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise UserError(f"{text}: {error.strerror or error}") from error
+            raise UserError(f"{text!r}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise UserError(f"{text!r}: {error}") from error
     return from_text(text)
 
 
-def as_data(rollout: Rollout, game: States) -> dict[str, Any]:
+def as_data(rollout: rollouts.Analysis, game: States) -> dict[str, Any]:
     """Return a rollout as plain values for JSON."""
     return {
         "team": rollout.team,
@@ -109,25 +100,25 @@ def as_data(rollout: Rollout, game: States) -> dict[str, Any]:
         "candidates": [
             {
                 **{name: np.asarray(value).tolist() for name, value in asdict(estimate).items()},
-                "text": choice_text(game, estimate.actions),
+                "text": rollouts.choice_text(game, estimate.actions),
             }
             for estimate in rollout.candidates
         ],
     }
 
 
-def _print(rollout: Rollout, game: States, options: Options) -> None:
+def _print(rollout: rollouts.Analysis, game: States, options: rollouts.Options) -> None:
     rows = []
     for estimate in rollout.candidates:
         mean, error = estimate.mean[rollout.team], estimate.error[rollout.team]
-        regrets = (estimate.regret, estimate.regret_error)
-        behind = [f"{100 * regret:.1f}" if estimate.regret else "" for regret in regrets]
+        regret = (estimate.regret, estimate.regret_error)
+        regret_cells = [f"{100 * value:.1f}" if estimate.regret else "" for value in regret]
         rows.append(
             (
-                choice_text(game, estimate.actions),
+                rollouts.choice_text(game, estimate.actions),
                 f"{100 * mean:.1f}",
                 f"{100 * error:.1f}",
-                *behind,
+                *regret_cells,
                 f"{estimate.games:,}{' dropped' if estimate.dropped else ''}",
             )
         )
@@ -136,6 +127,6 @@ def _print(rollout: Rollout, game: States, options: Options) -> None:
     print("\n".join(aligned([_HEADINGS, *rows], right=range(1, len(_HEADINGS)))))
     each = 1e6 * rollout.seconds / max(rollout.decisions, 1)
     print(
-        f"{ENDS[rollout.ended]}: {rollout.games:,} games by {options.base} in "
+        f"{rollouts.ENDS[rollout.ended]}: {rollout.games:,} games by {options.base} in "
         f"{rollout.seconds:.1f} s ({each:.1f} us a decision)"
     )

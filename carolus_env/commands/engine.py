@@ -18,13 +18,12 @@ from typing import IO, Any
 import numpy as np
 
 from carolus_env import bots, engine
-from carolus_env.bots import Agent
 from carolus_env.engine.rules import PHASE_NAMES, Rules
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.games import ArenaError, warm_up
 from carolus_env.integrations import external as protocol
 from carolus_env.notation import from_text
-from carolus_env.system import failures
+from carolus_env.system import failures, untrusted
 from carolus_env.system.command import DONE, command, parse
 from carolus_env.system.options import REQUIRED, option
 
@@ -34,17 +33,13 @@ class EngineOptions:
     """The options of the command."""
 
     agent: str = option(
-        REQUIRED,
-        "who answers, as docs/bots.md names it",
-        kind=str,
-        positional=True,
-        metavar="AGENT",
+        REQUIRED, "who answers (docs/bots.md)", kind=str, positional=True, metavar="AGENT"
     )
 
 
 @command("carolus engine")
 def main(arguments: Sequence[str], program: str) -> int:
-    """Run the command; returns the exit code."""
+    """Answer until the input ends; returns the exit code."""
     options = parse(EngineOptions, arguments, program, __doc__).options
     output = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # where an agent's own words go
@@ -57,14 +52,14 @@ def main(arguments: Sequence[str], program: str) -> int:
     return DONE
 
 
-def serve(agent: Agent, requests: IO[bytes], answers: IO[bytes]) -> None:
+def serve(agent: bots.Agent, requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer each line until the input ends."""
     while data := requests.readline(protocol.LONGEST):
         answers.write(protocol.message_line(_answer(agent, data)))
         answers.flush()
 
 
-def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
+def _answer(agent: bots.Agent, data: bytes) -> dict[str, Any]:
     """Return the message that answers a line."""
     message: dict[str, Any] = {}
     try:
@@ -74,10 +69,18 @@ def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
         return _decision(agent, message)
     except Exception as error:  # a user's agent can fail in any way
         text = str(error) if isinstance(error, ValueError) else failures.message(error)
-        return {"id": message.get("id"), "error": text}
+        return {"id": message.get("id") or _id(data), "error": text}
 
 
-def _decision(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
+def _id(data: bytes) -> int | None:
+    """Return the id of a request that is otherwise wrong, None where it cannot be read."""
+    with contextlib.suppress(untrusted.DataError):
+        message = untrusted.check(untrusted.parse_json(data), dict, "a message")
+        return int(untrusted.get(message, "id", int))
+    return None
+
+
+def _decision(agent: bots.Agent, request: dict[str, Any]) -> dict[str, Any]:
     """Return an answer; the same agent here would decide the same, and draw as many numbers."""
     game = from_text(request["position"])
     if not engine.legal_masks(game).any():

@@ -1,8 +1,8 @@
 """Play agents against each other: win rates and Elo ratings with 95 % intervals.
 
-  python evaluate.py greedy my_bot.py:MyBot --players 3 --games 600
-  python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
-  python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
+  carolus evaluate greedy my_bot.py:MyBot --players 3 --games 600
+  carolus evaluate ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
+  carolus evaluate my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 
 See docs/evaluation.md, docs/bench.md and docs/bench.md.
 """
@@ -10,6 +10,8 @@ See docs/evaluation.md, docs/bench.md and docs/bench.md.
 from __future__ import annotations
 
 import contextlib
+import errno
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +20,11 @@ from typing import Any, Final
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, regret, report, tables
-from carolus_env.evaluation.games import agent_error, refusal
+from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
-from carolus_env.learners.provenance import provenance
+from carolus_env.evaluation.summary import complete_deals
+from carolus_env.learners.provenance import commit, provenance
 from carolus_env.system import failures
 from carolus_env.system.command import (
     DONE,
@@ -33,16 +36,19 @@ from carolus_env.system.command import (
     parse,
     refuse_unused,
 )
-from carolus_env.system.executors import InProcess, WorkerOptions, Workers, workers_of
+from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
 from carolus_env.system.failures import UserError
-from carolus_env.system.files import check_writable, locked, write_json
+from carolus_env.system.files import check_writable, is_standard, locked, write_json
 from carolus_env.system.options import group, option
 
-PROGRAM: Final = "python evaluate.py"
 GAMES = 1000
-_LENGTH, _OTHER = "number of games", "other evaluations"
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
+_OTHER: Final = "other evaluations"
+_NUMBER, _REAL, _TEXT = (
+    dict[str, Any](kind=kind, heading="number of games") for kind in (int, float, str)
+)
+_PATH: Final = dict[str, Any](kind=Path, heading="files")
 
 
 @dataclass(frozen=True)
@@ -61,44 +67,23 @@ class EvaluateOptions:
     traceback: bool = option(False, "print the whole traceback of an agent's error")
 
     games: int | None = option(
-        None,
-        f"games of each pairing, or maximum; by default {GAMES}",
-        kind=int,
-        among=(1, None),
-        heading=_LENGTH,
+        None, f"games of each pairing, or maximum; by default {GAMES}", among=(1, None), **_NUMBER
     )
     until: float | None = option(
-        None,
-        "play until every rating's interval is narrower",
-        kind=float,
-        above=0,
-        heading=_LENGTH,
-        metavar="ELO",
+        None, "play until every rating's interval is narrower", above=0, metavar="ELO", **_REAL
     )
     sprt: str | None = option(
-        None,
-        "sequential test of nElo ELO0 against ELO1",
-        kind=str,
-        heading=_LENGTH,
-        metavar="ELO0,ELO1",
+        None, "sequential test of nElo ELO0 against ELO1", metavar="ELO0,ELO1", **_TEXT
     )
 
     suite: bool = option(False, "measure regret on the suite", heading=_OTHER)
     bench: bool = option(False, "rate one agent by CarolusBench", heading=_OTHER)
 
-    out: Path | None = option(
-        None, "write games, summary and report", kind=Path, heading="files", metavar="FOLDER"
-    )
-    resume: bool = option(False, "resume the tournament in --out", heading="files")
-    json: Path | None = option(
-        None, "write the summary", kind=Path, heading="files", metavar="FILE"
-    )
+    out: Path | None = option(None, "write games, summary and report", metavar="FOLDER", **_PATH)
+    resume: bool = option(False, "go on with what is in --out, if anything is", heading="files")
+    json: Path | None = option(None, "write the summary", metavar="FILE", **_PATH)
     records: Path | None = option(
-        None,
-        "write .jsonl or .jsonl.gz for carolus play",
-        kind=Path,
-        heading="files",
-        metavar="FILE",
+        None, "write .jsonl or .jsonl.gz for carolus play", metavar="FILE", **_PATH
     )
     rules: Rules = group(Rules, "rules")
 
@@ -111,7 +96,7 @@ MODES: Final = {
 """The options that each of the other evaluations uses; they refuse the rest."""
 
 
-@command(PROGRAM)
+@command("carolus evaluate")
 def main(arguments: Sequence[str], program: str) -> int:
     """Play, print and write; returns the exit code."""
     usage = "AGENT AGENT [AGENT ...] [options]"
@@ -121,12 +106,23 @@ def main(arguments: Sequence[str], program: str) -> int:
             refuse_unused(given, used, f"--{mode}")
     needs(given, "resume", options.out, "--out FOLDER, the folder of the tournament")
     needs(given, "partners", options.rules.players == 4, "--players 4")
+    typed = f"{program} {shlex.join(arguments)}"
+    if options.json and is_standard(options.json):
+        options = replace(options, quiet=True)  # JSON alone on the standard output
     try:
         if options.bench:
-            return _bench(options, given.get("players"))
+            return _bench(options, given.get("players"), typed)
         if options.suite:
-            return _suite(options, given.get("players"))
-        _evaluate(options)
+            _check_files(options)
+            regret.measure_agents(
+                make_agents(options.agents),
+                given.get("players"),
+                json=options.json,
+                out=options.out,
+                quiet=options.quiet,
+            )
+        else:
+            _evaluate(options, typed)
         return DONE
     except (UserError, ValueError) as error:
         if options.traceback:
@@ -136,16 +132,18 @@ def main(arguments: Sequence[str], program: str) -> int:
         raise
 
 
-# ------------------------------------------------------------------------------------ evaluation
+# ------------------------------------------------------------------------------------ one agent
 
 
-def _bench(options: EvaluateOptions, number: int | None) -> int:
+def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
     """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    [agent], [name] = _make_agents(options.agents), options.agents
+    [agent], [name] = make_agents(options.agents), options.agents
     left_out = _left_out(agent, bench.DEALS if number is None else [number])
-    by_players: dict[int, dict[str, Any]] = {}
+    file = options.out and options.out / BENCH_FILE
+    if file and file.exists():
+        bench.read(file, agent)
     for players, reason in left_out.items():
         if reason:
             note(f"{players} players are left out: {reason}")
@@ -156,27 +154,20 @@ def _bench(options: EvaluateOptions, number: int | None) -> int:
         else:
             rungs = bench.opponents(agent, players)
         plan = bench.plan(name, players, rungs)
-        cup = _evaluate(replace(options, agents=plan.agents, out=out), plan)
-        by_players[players] = bench.rating(plan, cup.results)
+        cup = _evaluate(replace(options, agents=plan.agents, out=out), typed, plan)
+        result = bench.rating(plan, cup.results)
         try:
-            by_players[players] |= bench.regret(agent, players)
+            result |= bench.regret(agent, players)
         finally:  # the games were played, whatever happens to the suite
-            print(_bench_line(players, by_players[players]))
-            if options.out:
-                about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
-                refused = {number: text for number, text in left_out.items() if text}
-                content = {**about, "players": by_players, "left_out": refused, **provenance()}
-                write_json(options.out / BENCH_FILE, content)
+            print(_bench_line(players, result))
+            if file:
+                part = {str(players): result | provenance()}
+                bench.write(file, agent, part, {str(k): why for k, why in left_out.items() if why})
     return DONE
 
 
 def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
-    """Return why the agent cannot play each number of players, empty if it can.
-
-    Raises:
-        UserError: if it can play none of them.
-        ValueError: if the package lacks the protocol's content.
-    """
+    """Return why the agent cannot play each number of players, empty if it can."""
     reasons = {}
     for players in numbers:
         bench.suite(players)
@@ -188,45 +179,52 @@ def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
 
 def _bench_line(players: int, result: dict[str, Any]) -> str:
     low, high = result["elo_ci95"]
-    line = f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to {high:+.0f})"
+    elo = f"{result['elo']:+.0f} Elo on the ladder ({low:+.0f} to {high:+.0f})"
+    line = f"to cite: {bench.NAME}, {players} players: {elo}"
     if "regret" not in result:
         return line
     mean, low, high = (100 * part for part in result["regret"]["all"][:3])
     return f"{line}, regret of a decision {mean:.1f} % ({low:.1f} - {high:.1f}) of a win"
 
 
-def _suite(options: EvaluateOptions, players: int | None) -> int:
-    """Measure agents by the package's positions."""
-    _check_files(options)
-    regret.measure_agents(
-        _make_agents(options.agents),
-        players,
-        json=options.json,
-        out=options.out,
-        quiet=options.quiet,
-    )
-    return DONE
+# ------------------------------------------------------------------------------------ tournaments
 
 
 def _evaluate(
-    options: EvaluateOptions, plan: evaluation.Plan | None = None
+    options: EvaluateOptions, typed: str, protocol: evaluation.Plan | None = None
 ) -> evaluation.Tournament:
-    """Play, print and write; returns the tournament."""
-    plan = plan or _plan(options)
+    """Play, print and write; returns the tournament. A protocol prints its own rating."""
+    plan = protocol or _plan(options)
     if options.out:
         report.check_installed()
     _check_files(options)
-    made = _make_agents(options.agents)
+    made = make_agents(options.agents)
     alone = locked(options.out) if options.out else contextlib.nullcontext()
+    trouble: Exception | None = None
     with alone, workers_of(options.work, plan.agents) as workers:
         several = not isinstance(workers, InProcess)  # workers make their own agents
         cup = evaluation.Tournament(plan, options.agents if several else made)
         requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
         if requested and played > requested and not options.quiet:
             note(f"{requested} games rounded up to {played}: complete rotations of the seats")
-        trouble = _play(options, cup, workers)
-    try:
-        _report(options, cup)
+        try:
+            with tables.watching(cup, quiet=options.quiet) as progress:
+                cup.run(
+                    workers=workers,
+                    file=options.out and options.out / GAMES_FILE,
+                    resume=options.resume,
+                    records=options.records,
+                    progress=progress,
+                    notice=note,
+                )
+        except (UserError, ValueError) as error:
+            trouble = error
+        except OSError as error:
+            trouble = _unwritten(error)
+        except KeyboardInterrupt:
+            trouble = _interrupted(options, cup)
+    try:  # what was played, whatever happened then
+        _report(options, cup, typed, ratings=protocol is None)
     except KeyboardInterrupt:
         raise _interrupted(options, cup) from None
     except UserError as error:
@@ -239,11 +237,7 @@ def _evaluate(
 
 
 def _plan(options: EvaluateOptions) -> evaluation.Plan:
-    """Return the plan that the options describe.
-
-    Raises:
-        UserError, ValueError: if there is none.
-    """
+    """Return the plan that the options describe."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
     meetings = evaluation.meetings(options.schedule, options.rules, len(options.agents))
@@ -280,6 +274,8 @@ def _check_files(options: EvaluateOptions) -> None:
             if name == "--out":
                 path.mkdir(parents=True, exist_ok=True)
             check_writable(path / SUMMARY_FILE if name == "--out" else path)
+            if name == "--records" and is_standard(path):
+                raise OSError(errno.EINVAL, "a regular file is needed, which grows game by game")
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"{name} {path}: cannot be written: {reason}") from error
@@ -287,34 +283,11 @@ def _check_files(options: EvaluateOptions) -> None:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
-def _play(
-    options: EvaluateOptions, cup: evaluation.Tournament, workers: Workers
-) -> Exception | None:
-    """Play; return why it ended early, which is told when what was played is reported."""
-    try:
-        with tables.watching(cup, quiet=options.quiet) as progress:
-            cup.run(
-                workers=workers,
-                file=options.out and options.out / GAMES_FILE,
-                resume=options.resume,
-                records=options.records,
-                progress=progress,
-                notice=note,
-            )
-    except (UserError, ValueError) as error:
-        return error
-    except OSError as error:
-        return _unwritten(error)
-    except KeyboardInterrupt:
-        return _interrupted(options, cup)
-    return None
-
-
 def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserError:
     """Return the error of Ctrl-C, with what is kept of a tournament."""
     text = (
         f"interrupted: {cup.games} of {cup.plan.games} games kept, "
-        f"{_counted(cup)} counted (those of complete deals)"
+        f"{len(complete_deals(cup.plan, cup.results))} counted (those of complete deals)"
     )
     return UserError(text + ("; continue with --resume" if options.out else ""), INTERRUPTED)
 
@@ -324,22 +297,22 @@ def _unwritten(error: OSError) -> UserError:
     return UserError(f"{error.filename}: could not be written: {reason}", FAILED)
 
 
-def _counted(cup: evaluation.Tournament) -> int:
-    """Return the games of complete deals."""
-    return cup.games // cup.plan.games_per_deal * cup.plan.games_per_deal
-
-
-def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
+def _report(
+    options: EvaluateOptions, cup: evaluation.Tournament, typed: str, *, ratings: bool
+) -> None:
     """Write and print the games of complete deals, if there are any.
 
     Raises:
         UserError: when a file could not be written; the tables are printed all the same.
     """
-    if not _counted(cup):
+    if not len(complete_deals(cup.plan, cup.results)):
         return
     summary, unsaved = cup.summary(), None
+    files = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]
+    if files:
+        summary |= {"command": typed, "commit": commit()}
     try:
-        for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
+        for path in files:
             write_json(path, summary)
         if options.out:
             report.write_report(options.out, summary)
@@ -348,21 +321,6 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament) -> None:
     if unsaved or not options.quiet:
         rules, seed = cup.plan.rules, cup.plan.seed
         title = f"{rules.players} players, seed {seed}, {cup.seconds:.1f} s"
-        tables.print_tables(title, summary)
+        tables.print_tables(title, summary, ratings=ratings)
     if unsaved:
         raise unsaved
-
-
-def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
-    made: dict[str, bots.Agent] = {}
-    for spec in specs:
-        if spec in made:
-            continue
-        try:
-            made[spec] = bots.make(spec)
-        except bots.UnknownAgentError as error:
-            known = ", ".join(bots.known())
-            raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
-        except Exception as error:  # a user's file or model can fail in any way
-            raise agent_error(error, spec, f": {error}") from error
-    return [made[spec] for spec in specs]

@@ -1,11 +1,11 @@
 """Train an agent by self-play.
 
-  python train.py                              # 2 players, some minutes on two cores
-  python train.py --players 4 --steps 5000000 --name four
-  python train.py --learner value              # a value network; --help then lists its options
-  python train.py --learner sb3                # MaskablePPO of sb3-contrib
-  python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
-  python train.py --resume runs/four           # continue an interrupted run
+  carolus train                              # 2 players, some minutes on two cores
+  carolus train --players 4 --steps 5000000 --name four
+  carolus train --learner value              # a value network; --help then lists its options
+  carolus train --learner sb3                # MaskablePPO of sb3-contrib
+  carolus train --config agents/ppo_2p.toml  # options from a file; the command line overrides
+  carolus train --resume runs/four           # continue an interrupted run
 
 docs/training.md explains how training works, and what a run leaves behind.
 """
@@ -17,48 +17,31 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.progress import Progress as Bar
 from rich.text import Text
 
-from carolus_env.commands import command_line
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
+from carolus_env.system import command
 from carolus_env.system.cancellation import Stopped
-from carolus_env.system.command import (
-    DONE,
-    INTERRUPTED,
-    add_options,
-    aligned,
-    command,
-    needs,
-    parser_of,
-    plain_console,
-)
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.options import as_dict, declared, make, option, replaced
+from carolus_env.system.untrusted import unknown
 
-PROGRAM: Final = "python train.py"
 CONFIG: Final = "config.json"
+FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
+"""Options at the head of --help, after the length of the run; the others follow by headings."""
 _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
 
 
@@ -80,15 +63,11 @@ class TrainOptions:
     )
     resume: Path | None = option(
         None,
-        "the folder of a run to continue, one of your own. Only its length may be given with it: "
-        "see --resume FOLDER --help",
+        "the folder of a run to continue. Only its length may be given with it: see --resume "
+        "FOLDER --help",
         kind=Path,
         metavar="FOLDER",
     )
-
-
-FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
-"""Options at the head of --help, after the length of the run; the others follow by headings."""
 
 
 @dataclass
@@ -107,60 +86,41 @@ class Job:
         write_json(self.folder / CONFIG, {**self.made_with, **options})
 
 
-@command(PROGRAM)
+@command.command("carolus train")
 def main(arguments: Sequence[str], program: str) -> int:
     """Train, evaluate, and return the exit code."""
-    console = plain_console()
+    console = command.plain_console()
     job = read_job(arguments, program)
+    again = f"; continue: {program} --resume {shlex.quote(str(job.folder))}"
     try:
         result = _train(job, console)
     except KeyboardInterrupt:
-        raise UserError(f"interrupted{_continue(job, program)}", INTERRUPTED) from None
+        raise UserError(f"interrupted{again}", command.INTERRUPTED) from None
     if result is None:
-        console.print(f"stopped and saved{_continue(job, program)}")
-        return INTERRUPTED
-    _report(job, *result, console, program)
-    return DONE
-
-
-def _continue(job: Job, program: str) -> str:
-    """Return the command that continues a run, after a colon; empty before anything is kept."""
-    if not (job.folder / CONFIG).exists():
-        return ""
-    return f"; continue: {command_line('train', program, '--resume', job.folder)}"
+        console.print(f"stopped and saved{again}")
+        return command.INTERRUPTED
+    _report(job, *result, console)
+    return command.DONE
 
 
 def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
-    """Train, and evaluate the best network.
-
-    Returns:
-        The evaluation, and the seconds of each phase; None where the run was stopped.
-
-    Raises:
-        BusyError: when another process trains in that folder.
-    """
+    """Train; return the evaluation, and the seconds of each phase, or None where it was stopped."""
     with locked(job.folder):
-        return _train_alone(job, console)
+        display = _Display(console, job.config)
+        run = Run(job.config, job.folder, command=job.command, show=display.show)
+        if job.resumed:
+            run.resume()
+            job.write()
+        console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
+        if job.config.hint:
+            console.print(job.config.hint, style="dim")
+        with display, _stopping(run, console), contextlib.suppress(Stopped):
+            if run.train():
+                return run.finish(), run.seconds
+        return None
 
 
-def _train_alone(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
-    display = _Display(console, job.config)
-    options = {"command": job.command, "show": display.show}
-    run = learner(job.config.learner_name).start(job.config, job.folder, **options)
-    if job.resumed:
-        run.resume()
-    job.write()
-    console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
-    if job.config.hint:
-        console.print(job.config.hint, style="dim")
-    with display, _stopping(run, console):
-        try:
-            return (run.finish(), run.seconds) if run.train() else None
-        except Stopped:
-            return None
-
-
-def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
+def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
     """Make the run that the command line asks for, and the folder of a new one.
 
     Raises:
@@ -168,88 +128,92 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
         UserError: for a command line that is not understood.
     """
     # Read first, without --help: it decides which options there are, and their defaults.
-    sources = parser_of(program, None, help=False)
-    add_options(sources, TrainOptions)
+    sources = command.parser_of(program, None, help=False)
+    command.add_options(sources, TrainOptions)
     source = make(TrainOptions, vars(sources.parse_known_args(arguments)[0]))
     line = f"{program} {shlex.join(arguments)}".rstrip()
     if source.resume is not None:
-        return _resumed(source, arguments, line, program)
+        return _resumed(source, source.resume, arguments, line, program)
     if source.config is not None:
         config = read_config(source.config, source.learner)
     else:
-        config = learner(source.learner).config_type()()
+        config = learner(source.learner).Config()
     known = declared(config)
     _check_learner(config, arguments)
-    parser = parser_of(program, __doc__, "[options]")
-    add_options(parser, TrainOptions, defaults={"learner": config.learner_name})
+    parser = command.parser_of(program, __doc__, "[options]")
+    command.add_options(parser, TrainOptions, defaults={"learner": config.learner_name})
     first = [name for name in (*config.resumable, *FIRST) if name in known]
-    names = [*first, *(name for name in known if name not in first)]
-    add_options(parser, config, names, as_dict(config))
+    command.add_options(parser, config, dict.fromkeys((*first, *known)), as_dict(config))
     values = vars(parser.parse_args(arguments))
     given = {name: value for name, value in values.items() if name in known}
     length = {name: given[name] for name in config.resumable if name in given}
     config = replaced(config, given).extended(length)
     for name, need in config.unused().items():
-        needs(given, name, False, need)
-    return Job(config, _new_folder(config, program), line, provenance(), resumed=False)
+        command.needs(given, name, False, need)
+    config.check()
+    job = Job(config, _claimed(config, program), line, provenance(), resumed=False)
+    job.write()
+    return job
 
 
 def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
-    """Refuse an option of another learner, naming whose it is."""
+    """Refuse an option that is another learner's, naming whose it is, or no learner's."""
     own = {"help", *declared(TrainOptions), *declared(config)}
+    known = set(own)
     for argument in arguments:
-        option = argument.partition("=")[0]
-        name = option.removeprefix("--").replace("-", "_")
-        if not option.startswith("--") or name in own:
-            continue
-        for owner, entry in LEARNERS.items():
+        word = argument.partition("=")[0]
+        name = word.removeprefix("--").replace("-", "_")
+        for owner in LEARNERS if word.startswith("--") and name not in own else ():
             with contextlib.suppress(ModuleNotFoundError):
-                if name in declared(entry.config_type()):
-                    raise ValueError(f"{option} is an option of --learner {owner}")
+                theirs = declared(learner(owner).Config)
+                if name in theirs:
+                    raise ValueError(f"{word} is an option of --learner {owner}")
+                known |= theirs.keys()
+        if word.startswith("--") and name not in own:
+            names = map(command.typed_option, known)
+            raise ValueError(unknown("unknown argument", word, names, ""))
 
 
-def _new_folder(config: RunConfig, program: str) -> Path:
-    config.check()
+def _claimed(config: RunConfig, program: str) -> Path:
+    """Make the folder of a new run, which no other process can have: mkdir is exclusive."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
-    name = config.name or "-".join(parts)
-    folder = config.runs / name
-    if folder.exists() and any(path.name != ".lock" for path in folder.iterdir()):
-        text = f"{folder} exists already: choose another --name"
-        if (folder / CONFIG).exists():
-            text += f", or continue it: {command_line('train', program, '--resume', folder)}"
-        raise UserError(text)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    name = f"{config.learner_name}-{config.players}p-seed{config.seed}-{stamp}"
+    config.runs.mkdir(parents=True, exist_ok=True)
+    names = [config.name] if config.name else [name, *(f"{name}-{k}" for k in range(2, 1000))]
+    for each in names:
+        with contextlib.suppress(FileExistsError):
+            (config.runs / each).mkdir()
+            return config.runs / each
+    folder = config.runs / names[0]
+    text = f"{folder} exists already: choose another --name"
+    if (folder / CONFIG).exists():
+        text += f", or continue it: {program} --resume {shlex.quote(str(folder))}"
+    raise UserError(text)
 
 
-def _resumed(source: TrainOptions, arguments: Sequence[str], line: str, program: str) -> Job:
+def _resumed(
+    source: TrainOptions, folder: Path, arguments: Sequence[str], line: str, program: str
+) -> Job:
     """Return the run in a folder; other words of the command line may change only its length."""
-    folder = source.resume
-    assert folder is not None
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: no run to resume: there is no such folder")
-    path = folder / CONFIG
     try:
-        first = json.loads(path.read_text())
+        first = json.loads((folder / CONFIG).read_text())
         config = config_of(first.pop("config"))
         original = str(first.pop("command"))
-    except OSError as error:
-        raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
-    parser = parser_of(f"{program} --resume FOLDER", None)
-    add_options(parser, TrainOptions, ["resume"])
-    add_options(parser, config, config.resumable, as_dict(config))
-    given = vars(TrainOptions(source.learner, source.config))
-    if other := [name for name, value in given.items() if value is not None]:
-        raise UserError(f"--resume takes its options from the run; leave out --{other[0]}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        reason = f"{CONFIG}: {reason}" if folder.is_dir() else "there is no such folder"
+        raise ValueError(f"{folder}: no run to resume: {reason}") from None
+    given = {"--learner": source.learner, "--config": source.config}
+    if other := [word for word, value in given.items() if value is not None]:
+        raise UserError(f"--resume takes its options from the run; leave out {other[0]}")
+    parser = command.parser_of(f"{program} --resume FOLDER", None)
+    command.add_options(parser, TrainOptions, ["resume"])
+    command.add_options(parser, config, config.resumable, as_dict(config))
     changes = vars(parser.parse_args(arguments))
     del changes["resume"]
-    longer = config.extended(changes) if changes else config
-    if longer == config:
-        return Job(config, folder, original, first, resumed=True)
-    return Job(longer, folder, f"{original}; {line}", first, resumed=True)
+    longer = config.extended(changes)
+    line = original if longer == config else f"{original}; {line}"
+    return Job(longer, folder, line, first, resumed=True)
 
 
 @contextlib.contextmanager
@@ -270,38 +234,34 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _interval(numbers: Mapping[str, Any]) -> str:
-    low, high = numbers["ci95"]
-    return f"{low:.1%} - {high:.1%}"
+# ------------------------------------------------------------------------------------ output
 
 
 def _rating(result: Evaluation) -> str:
-    """Return a rating in a line of text."""
-    text = f"Elo {result.elo:.0f} ({result.low:.0f} to {result.high:.0f}; planner: 0)"
+    interval = f"{result.low:.0f} to {result.high:.0f}; planner: 0"
+    text = f"Elo on the ladder {result.elo:.0f} ({interval})"
     return text if result.regret is None else f"{text}, regret a decision {result.regret[0]:.1%}"
 
 
-def _report(
-    job: Job, result: Evaluation, seconds: Mapping[str, float], console: Console, program: str
-) -> None:
+def _report(job: Job, result: Evaluation, seconds: dict[str, float], console: Console) -> None:
     """Print the strength of the best network, what took how long, and commands that use it."""
     elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(job.config.players)}
     rows = [("against", "win rate", "95 % interval", "games", "its Elo")]
     for spec, numbers in result.results.items():  # planner is the first
-        row = f"{numbers['win_rate']:.1%}", _interval(numbers), f"{numbers['games']:,}"
-        rows.append((spec, *row, elos.get(spec, "-")))
-    lines = aligned(rows, right=range(1, len(rows[0])))
-    console.print("\n".join([f"{job.folder}/best", *lines]))
+        low, high = numbers["ci95"]
+        interval, games = f"{low:.1%} - {high:.1%}", f"{numbers['games']:,}"
+        rows.append((spec, f"{numbers['win_rate']:.1%}", interval, games, elos.get(spec, "-")))
+    console.print(f"{job.folder}/best")
+    console.print("\n".join(command.aligned(rows, right=range(1, 5))))
     console.print(f"strength: {_rating(result)}")
     total = max(sum(seconds.values()), 1e-9)
     times = (f"{phase} {_time(each)} ({each / total:.0%})" for phase, each in seconds.items())
     console.print(f"time: {', '.join(times)}")
-    if (job.folder / "curve.png").exists():
-        console.print(f"its curve: {job.folder}/curve.png")
+    console.print(f"its curve: tensorboard --logdir {shlex.quote(f'{job.folder}/tensorboard')}")
     spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
-    against = spec, "planner", "--players", job.config.players
-    console.print(f"measure it: {command_line('evaluate', program, *against)}")
-    console.print(f"play it: {command_line('play', program, '--bot', spec)}")
+    spec = shlex.quote(spec)
+    console.print(f"measure it: carolus evaluate {spec} planner --players {job.config.players}")
+    console.print(f"play it: carolus play --bot {spec}")
 
 
 def _time(seconds: float) -> str:
@@ -310,10 +270,10 @@ def _time(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-class _Left(ProgressColumn):
+class _Left(bars.ProgressColumn):
     """The time that remains, counted down between two estimates."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: bars.Task) -> Text:
         end = task.fields["end"]
         return Text("" if end is None else f"{_time(end - time.monotonic())} left")
 
@@ -322,60 +282,46 @@ class _Display:
     """The progress of a run: a bar on a terminal, elsewhere a line for each phase."""
 
     def __init__(self, console: Console, config: RunConfig) -> None:
-        self._console, self._config = console, config
-        self._phase = ""
-        self._bar = Bar(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=12),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[text]}", markup=False),
-            TimeElapsedColumn(),
+        self._console, self._config, self._phase = console, config, ""
+        self._bar = bars.Progress(
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}", markup=False),
+            bars.BarColumn(bar_width=12),
+            bars.TaskProgressColumn(),
+            bars.TextColumn("{task.fields[text]}", markup=False),
+            bars.TimeElapsedColumn(),
             _Left(),
             console=console,
+            disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("starting", total=1.0, text="", end=None)
 
-    def __enter__(self) -> _Display:
-        if self._console.is_terminal:
-            self._bar.start()
-        return self
+    def __enter__(self) -> None:
+        self._bar.start()
 
-    def __exit__(self, *exception: Any) -> None:
-        if self._console.is_terminal:
-            self._bar.stop()
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
     def show(self, progress: Progress) -> None:
         """Show the progress of a run."""
+        done = f"{progress.done:,} {self._config.unit}"
         if progress.phase != self._phase and not self._console.is_terminal:
-            self._console.print(f"{self._text(progress.phase, progress.done)} ...")
+            place = f"{'from' if progress.phase == LEARNING else 'after'} {done}"
+            compiling = "compiling, or loading what was compiled before"
+            text = compiling if progress.phase == COMPILING else f"{progress.phase} {place}"
+            self._console.print(f"{text} ...")
         self._phase = progress.phase
-        numbers = [f"{progress.done:,} {self._config.unit}"]
-        if progress.phase == LEARNING:
-            numbers[0] += f", {progress.per_s:,.0f}/s"
-            if progress.loss is not None:
-                numbers.append(f"loss {progress.loss:.4f}")
-        if progress.detail:
-            numbers = [progress.detail]
-        left = progress.left
+        text = progress.detail or done
+        if progress.phase == LEARNING and not progress.detail:
+            text += f", {progress.per_s:,.0f}/s"
+            text += "" if progress.loss is None else f"  loss {progress.loss:.4f}"
         self._bar.update(
             self._task,
             description=progress.phase,
             completed=min(progress.fraction, 0.9999),  # rich would stop the clock at 1
-            text="  ".join(numbers),
-            end=None if left is None else time.monotonic() + left,
+            text=text,
+            end=None if progress.left is None else time.monotonic() + progress.left,
         )
-        if progress.evaluation:
-            evaluation = progress.evaluation
-            rates = ", ".join(
-                f"{result['win_rate']:.1%} against {spec}"
-                for spec, result in evaluation.results.items()
-            )
-            unit = self._config.unit
-            self._console.print(f"  after {progress.done:,} {unit}: {rates}, {_rating(evaluation)}")
-
-    def _text(self, phase: str, done: int) -> str:
-        """Return a phase in words, for a log."""
-        if phase == COMPILING:
-            return "compiling, or loading what was compiled before"
-        return f"{phase} {'from' if phase == LEARNING else 'after'} {done:,} {self._config.unit}"
+        if found := progress.evaluation:
+            rates = (f"{each['win_rate']:.1%} against {s}" for s, each in found.results.items())
+            self._console.print(f"  after {done}: {', '.join(rates)}, {_rating(found)}")

@@ -13,27 +13,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Final, NamedTuple
+from typing import Any, Final
 
+import gymnasium
 import numpy as np
 
 import carolus_env as ce
-from carolus_env import bots, engine, evaluation
-from carolus_env.engine import observation
-from carolus_env.engine.rules import Rules
-from carolus_env.engine.streams import new_streams
-from carolus_env.envs import aec
-from carolus_env.envs.gym import (
-    CarolusEnv,
-    CarolusTurnsEnv,
-    CarolusTurnsVectorEnv,
-    CarolusVectorEnv,
-)
-from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env import bots, carolus_magnus_v0, evaluation
+from carolus_env.envs.learner import LearnerGames
 from carolus_env.system import compiler
 from carolus_env.system.command import DONE, FAILED, command, parse
 from carolus_env.system.executors import MOST_PROCESSES
@@ -41,140 +32,82 @@ from carolus_env.system.failures import message
 from carolus_env.system.machine import cores
 from carolus_env.system.options import option
 
-
-def _set_up() -> None:
-    engine.new_games(Rules(), 2, seed=0)
-
-
-def _decisions() -> None:
-    games, streams = engine.new_games(Rules(), 2, seed=0), new_streams(0, 2)
-    for _ in range(3):
-        engine.step(games, engine.random_actions(games, streams))
-    engine.legal_masks(games)
-    engine.returns(games)
-    engine.win_shares(games)
+PARTS: Final = ("engine (set-up)", "engine (decisions)", "engine (observations)")
+INTERFACES: Final = ("batch", "aec", "gym", "vector", "turns", "evaluation", "sb3")
+USUAL: Final = ("engine", *INTERFACES[:-1], "random", "greedy", "planner", "mcts")
 
 
-def _observations() -> None:
-    games = engine.new_games(Rules(), 2, seed=0)
-    for dtype in (np.uint8, np.float32):
-        observation.observe(games, np.zeros(2, np.int64), dtype=dtype)
-    game = ce.Game(seed=0)
-    game.play(int(game.legal_actions[0]))
+def _use(name: str) -> None:
+    """Use a part of the engine, an interface or an agent once."""
+    rules = ce.Rules()
+    games, streams = ce.new_games(rules, 2, seed=0), ce.new_streams(0, 2)
+    match name:
+        case "engine (set-up)":
+            pass
+        case "engine (decisions)":
+            for _ in range(3):
+                ce.step(games, ce.random_actions(games, streams))
+            for result in (ce.legal_masks, ce.returns, ce.engine.win_shares):
+                result(games)
+        case "engine (observations)":
+            for dtype in (np.uint8, np.float32):
+                ce.observe(games, np.zeros(2, np.int64), dtype=dtype)
+            game = ce.Game(seed=0)
+            game.play(int(game.legal_actions[0]))
+        case "batch":
+            for observation in (None, "uint8", "float32"):
+                batch = ce.GameBatch(rules, 2, seed=0, observation=observation)
+                batch.step(batch.sample())
+                batch.rollout(1)
+            ce.playout(batch.states, streams)
+        case "aec":
+            for aec in (carolus_magnus_v0.env(), carolus_magnus_v0.env(observation="uint8")):
+                aec.reset(seed=0)
+                for _ in range(3):
+                    aec.step(int(aec.last()[0]["action_mask"].argmax()))
+        case "gym":
+            _step(gymnasium.make("CarolusMagnus-v0", disable_env_checker=True))
+        case "vector":
+            _step(gymnasium.make_vec("CarolusMagnus-v0", 2))
+        case "turns":
+            _step(gymnasium.make("CarolusMagnusTurns-v0", disable_env_checker=True))
+            _step(gymnasium.make_vec("CarolusMagnusTurns-v0", 2))
+        case "sb3":
+            from carolus_env.envs.sb3 import CarolusVecEnv
+
+            _step(CarolusVecEnv(rules, 2))
+        case "evaluation":
+            evaluation.play_pairing((bots.make("random"), bots.make("random")), rules, 2, seed=0)
+        case _:
+            _decide(bots.make(name))
 
 
-def _engine() -> None:
-    for use in _ENGINE.values():
-        use()
-
-
-def _batch() -> None:
-    for dtype in (None, "uint8", "float32"):
-        batch = ce.GameBatch(Rules(), 2, seed=0, observation=dtype)
-        batch.step(batch.sample())
-        batch.rollout(1)
-    ce.playout(batch.states, new_streams(0, 2))
-
-
-def _aec() -> None:
-    for dtype in ("float32", "uint8"):
-        env = aec.env(observation=dtype)
-        env.reset(seed=0)
-        for _ in range(3):
-            env.step(int(env.last()[0]["action_mask"].argmax()))
-
-
-def _play_one(env: CarolusEnv | CarolusTurnsEnv) -> None:
-    _, info = env.reset(seed=0)
-    env.step(int(info["action_mask"].argmax()))
-
-
-def _many(env: CarolusVectorEnv | CarolusTurnsVectorEnv) -> None:
-    env.reset(seed=0)
-    env.step(env.action_masks().argmax(axis=1))
-
-
-def _turns() -> None:
-    _play_one(CarolusTurnsEnv())
-    _many(CarolusTurnsVectorEnv(2))
-
-
-def _sb3() -> None:
-    from carolus_env.envs.sb3 import CarolusVecEnv
-
-    env = CarolusVecEnv(Rules(), 2)
+def _step(env: Any) -> None:
     env.reset()
-    env.step(env.action_masks().argmax(axis=1))
+    env.step(getattr(env, "unwrapped", env).action_masks().argmax(axis=-1))
 
 
-def _evaluation() -> None:
-    evaluation.play_pairing((bots.make("random"), bots.make("random")), Rules(), 2, seed=0)
-
-
-_ENGINE: Final[dict[str, Callable[[], None]]] = {
-    "engine (set-up)": _set_up,
-    "engine (decisions)": _decisions,
-    "engine (observations)": _observations,
-}
-"""The engine in parts: the others compile side by side after the first."""
-
-INTERFACES: Final[dict[str, Callable[[], None]]] = {
-    "engine": _engine,
-    "batch": _batch,
-    "aec": _aec,
-    "gym": lambda: _play_one(CarolusEnv()),
-    "vector": lambda: _many(CarolusVectorEnv(2)),
-    "turns": _turns,
-    "sb3": _sb3,
-    "evaluation": _evaluation,
-}
-"""Interfaces to compile besides agents, each with a function that uses it once."""
-
-USUAL: Final = (
-    *("engine", "batch", "aec", "gym", "vector", "turns", "evaluation"),
-    *("random", "greedy", "planner", "mcts"),
-)
-"""Names to compile by default."""
-
-
-def _agent(spec: str) -> None:
+def _decide(agent: bots.Agent) -> None:
     """Let an agent decide, as an opponent and by `Agent.act`, in a game that it can play."""
-    agent = bots.make(spec)
-    failed: Exception | None = None
-    for players in (2, 3, 4):
+    for rules in map(ce.Rules, (2, 3, 4)):
         try:
-            games = LearnerGames(Rules(players), 2, FixedOpponents(Rules(players), agent), seed=0)
-        except ValueError as error:  # a model is for one number of players
-            failed = error
+            games = LearnerGames(rules, 2, agent, seed=0)
+        except ValueError:  # a model is for one number of players
+            if rules.players == 4:
+                raise
             continue
         games.step(games.masks().argmax(axis=1))
-        agent.act(engine.new_games(Rules(players), 2, seed=0), new_streams(0, 2))
+        agent.act(ce.new_games(rules, 2, seed=0), ce.new_streams(0, 2))
         return
-    if failed is not None:
-        raise failed
 
 
-class Compiled(NamedTuple):
-    """The functions that were compiled, and the seconds that it took."""
-
-    seconds: float
-    functions: list[str]
-
-
-def compile_one(name: str) -> Compiled:
-    """Compile the interface, part of the engine or agent in this process.
-
-    Raises:
-        ValueError: for an unknown agent.
-    """
+def compile_one(name: str) -> tuple[float, list[str]]:
+    """Compile what is used, in this process; return the seconds, and names of the functions."""
     functions: list[str] = []
     started = time.perf_counter()
     with compiler.notice.told(functions.append):
-        if use := {**_ENGINE, **INTERFACES}.get(name):
-            use()
-        else:
-            _agent(name)
-    return Compiled(time.perf_counter() - started, [text.split()[0] for text in functions])
+        _use(name)
+    return time.perf_counter() - started, [text.split()[0] for text in functions]
 
 
 @dataclass(frozen=True)
@@ -187,23 +120,22 @@ class WarmupOptions:
 
 @command("carolus warmup")
 def main(arguments: Sequence[str], program: str) -> int:
-    """Run the command; returns the exit code."""
+    """Compile, print what was compiled, and return the exit code."""
     options = parse(WarmupOptions, arguments, program, __doc__).options
     names = [name for name in dict.fromkeys(options.names) if name != "engine"]
-    first, *parts = _ENGINE
-    width, failures = max(map(len, [*_ENGINE, *names])), 0
+    code, width = DONE, max(map(len, [*PARTS, *names]))
     print(f"compiling with {options.workers} workers; the engine first", flush=True)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for group in ([first], parts, names):
+        for group in (PARTS[:1], PARTS[1:], names):
             waiting = {pool.submit(compile_one, name): name for name in group}
             for future in as_completed(waiting):
                 name = waiting[future]
                 try:
                     seconds, functions = future.result()
                 except Exception as error:  # a package is missing, or a user's file fails
-                    failures += 1
+                    code = FAILED
                     print(f"  {name}  failed: {message(error)}", file=sys.stderr)
                 else:
                     compiled = ", ".join(dict.fromkeys(functions)) or "nothing more"
                     print(f"  {name:{width}}  {seconds:5.1f} s  {compiled}", flush=True)
-    return FAILED if failures else DONE
+    return code

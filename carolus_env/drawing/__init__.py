@@ -2,11 +2,10 @@
 
 from carolus_env.drawing.animation import save_animation
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.pictures import Film, Picture, show
+from carolus_env.drawing.pictures import Picture, show
 from carolus_env.drawing.pixels import board_pixels, board_png
 
 __all__ = [
-    "Film",
     "Picture",
     "board_pixels",
     "board_png",

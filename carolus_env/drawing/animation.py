@@ -1,4 +1,4 @@
-"""A game record as an animation: an SVG that plays by itself, an HTML page, or a GIF.
+"""A game record as an animation: an SVG that plays by itself, or a GIF.
 
 The SVG holds no script (it uses SMIL). An element that several frames share is stored once, with
 the times at which it is shown, so a whole game is little more than ten times as large as a board.
@@ -8,88 +8,61 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import escape
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from xml.etree import ElementTree
 
 import numpy as np
 
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.pieces import BACKGROUNDS
 from carolus_env.drawing.pixels import WIDE, extra, svg_picture
 from carolus_env.records import Record, names_of, positions
 from carolus_env.system.files import check_writable, write_file
+from carolus_env.system.options import number
 
-SECONDS_PER_MOVE: Final = 1.0
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their style
 _LAST_FRAME: Final = 4.0  # duration of the end, in moves
-_GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds; the format allows 655.35 for a frame
 
 
-class Frame(NamedTuple):
-    """A picture of a game.
-
-    Attributes:
-        state: the game, ``states[i]``.
-        last: the state before the last decision, and its action number; None at the start.
-    """
-
-    state: np.void
-    last: tuple[np.void, int] | None
-
-
-def frames_of(record: Record) -> list[Frame]:
+def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]]:
     """Return the frames of a recorded game: before each decision, and after the last event.
+
+    Returns:
+        For each the state, and the ``last`` of `board_svg`.
 
     Raises:
         RecordError: when ``record`` is not a record, or its game breaks the rules.
     """
-    states = positions(record)
+    *states, end = positions(record)
     last: tuple[np.void, int] | None = None
-    frames = []
-    for state, event in zip(states[:-1], record["events"], strict=True):
+    frames: list[tuple[np.void, tuple[np.void, int] | None]] = []
+    for state, event in zip(states, record["events"], strict=True):
         if "action" in event:
-            frames.append(Frame(state, last))
+            frames.append((state, last))
             last = state, event["action"]
-    return [*frames, Frame(states[-1], last)]
+    return [*frames, (end, last)]
 
 
-def _boards(record: Record, options: dict[str, Any]) -> list[str]:
-    """Return each frame as SVG; ``options`` are those of `board_svg` except ``last``."""
+def _boards(record: Record, seconds: float, most: float, options: dict[str, Any]) -> list[str]:
+    """Return each frame as SVG."""
+    number("seconds_per_move", seconds, 0.02, most)
     frames = frames_of(record)
     options = {**WIDE, "names": names_of(record), **options}
-    return [board_svg(frame.state, last=frame.last, **options) for frame in frames]
+    return [board_svg(state, last=last, **options) for state, last in frames]
 
 
-def _check_seconds(seconds: float, most: int = 3600) -> None:
-    if not 0.02 <= seconds <= most:
-        raise ValueError(f"seconds_per_move must be from 0.02 to {most}, got {seconds!r}")
-
-
-# ------------------------------------------------------------------------------------ files
-
-
-def save_animation(
-    record: Record,
-    path: str | PathLike[str],
-    *,
-    seconds_per_move: float = SECONDS_PER_MOVE,
-    **options: Any,
-) -> None:
+def save_animation(record: Record, path: str | PathLike[str], **options: Any) -> None:
     """Write a recorded game as an animation, a frame for each decision.
 
     Args:
         record: a game record.
-        path: a file name with the suffix ``.svg``, ``.gif`` (extra ``render``), or ``.html`` for a
-            page with buttons to step through the game.
-        seconds_per_move: duration of a frame; the end is shown four times as long.
-        options: those of `board_svg` except ``last``; wide and 800 pixels across by default, with
-            the record's ``names``, or else its ``agents``, as names.
+        path: a file name with the suffix ``.svg``, or ``.gif`` (extra ``render``).
+        options: those of `animation_svg`.
 
     Raises:
         RecordError: see `frames_of`.
@@ -98,21 +71,19 @@ def save_animation(
         OSError: when the file cannot be written.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in _MAKERS:
-        raise ValueError(
-            f"an animation's name ends in one of {', '.join(_MAKERS)}, got {str(path)!r}"
-        )
+    if suffix not in (".svg", ".gif"):
+        raise ValueError(f"an animation's name ends in .svg or .gif, got {str(path)!r}")
     check_writable(path)
-    made = _MAKERS[suffix](record, seconds_per_move=seconds_per_move, **options)
-    write_file(path, made if isinstance(made, bytes) else made.encode())
+    if suffix == ".gif":
+        write_file(path, animation_gif(record, **options))
+    else:
+        write_file(path, animation_svg(record, **options).encode())
 
 
-def animation_gif(
-    record: Record, *, seconds_per_move: float = SECONDS_PER_MOVE, **options: Any
-) -> bytes:
+def animation_gif(record: Record, *, seconds_per_move: float = 1.0, **options: Any) -> bytes:
     """Return `animation_svg` as a GIF with one palette, the end's; needs extra ``render``."""
-    _check_seconds(seconds_per_move, _GIF_MOST)
-    boards, theme = _boards(record, options), options.get("theme", "auto")
+    boards = _boards(record, seconds_per_move, 163, options)  # the format has 655.35 for a frame
+    theme = options.get("theme", "auto")
     palette = svg_picture(boards[-1], theme).quantize(255)
     plain = extra("PIL.Image").Dither.NONE
     pictures = (
@@ -130,29 +101,26 @@ def animation_gif(
 # ------------------------------------------------------------------------------------ SVG
 
 
-def animation_svg(
-    record: Record, *, seconds_per_move: float = SECONDS_PER_MOVE, **options: Any
-) -> str:
+def animation_svg(record: Record, *, seconds_per_move: float = 1.0, **options: Any) -> str:
     """Return a recorded game as one standalone SVG that plays in a loop, without scripts.
 
     Args:
         record: a game record.
         seconds_per_move: duration of a frame; the end is shown four times as long.
-        options: see `save_animation`.
+        options: those of `board_svg` except ``last``; 800 pixels across by default, with the
+            record's ``names``, or else its ``agents``, as names.
 
     Raises:
         RecordError: see `frames_of`.
         ValueError: for an impossible option.
     """
-    _check_seconds(seconds_per_move)
-    boards = _boards(record, options)
-    shown = defaultdict[tuple[_Place, str], int](int)
-    for number, board in enumerate(boards):
+    boards = _boards(record, seconds_per_move, 3600, options)
+    shown = defaultdict[tuple[_Place, str], int](int)  # bit k: frame k shows it
+    for frame, board in enumerate(boards):
         root = ElementTree.fromstring(board)
         for leaf in _leaves(root):
-            shown[leaf] |= 1 << number
-    ordered = sorted(shown, key=itemgetter(0))
-    leaves = [_Leaf(markup, shown[place, markup]) for place, markup in ordered]
+            shown[leaf] |= 1 << frame
+    leaves = [(key[1], shown[key]) for key in sorted(shown, key=itemgetter(0))]
     attributes = "".join(f' {name}="{escape(value)}"' for name, value in root.attrib.items())
     return "".join(
         [
@@ -169,13 +137,6 @@ _Place = tuple[int, ...]
 """Path through the tree of a drawing: elements in the order of their places are its own order."""
 
 
-class _Leaf(NamedTuple):
-    """An element, and the frames that show it: bit ``k`` is that of frame ``k``."""
-
-    markup: str
-    shown: int
-
-
 def _leaves(
     element: ElementTree.Element, at: _Place = (), head: str = "", tail: str = ""
 ) -> Iterator[tuple[_Place, str]]:
@@ -183,11 +144,11 @@ def _leaves(
 
     Regions merge, so each counts as its first territory.
     """
-    for number, child in enumerate(element):
+    for place, child in enumerate(element):
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):
             continue
-        here = (*at, int(child.get("data-territories", str(number)).partition("-")[0]))
+        here = (*at, int(child.get("data-territories", str(place)).partition("-")[0]))
         attributes = {
             key: value
             for key, value in child.attrib.items()
@@ -203,17 +164,17 @@ def _leaves(
             yield here, f"{head}<{tag}/>{tail}"
 
 
-def _timed(leaves: list[_Leaf], frames: int, seconds: float) -> Iterator[str]:
+def _timed(leaves: list[tuple[str, int]], frames: int, seconds: float) -> Iterator[str]:
     """Yield leaves as markup, from back to front; those that are shown together share a group."""
     moves, every = frames - 1 + _LAST_FRAME, (1 << frames) - 1
     while leaves:
-        shown, passed, at = leaves[0].shown, 0, 0
-        body, rest = "", list[_Leaf]()
+        shown, passed, at = leaves[0][1], 0, 0
+        body, rest = "", list[tuple[str, int]]()
         for at, leaf in enumerate(leaves, 1):  # noqa: B007
-            if leaf.shown == shown:  # and no leaf passed is ever on the screen with it
-                body += leaf.markup
+            if leaf[1] == shown:  # and no leaf passed is ever on the screen with it
+                body += leaf[0]
             else:
-                passed |= leaf.shown
+                passed |= leaf[1]
                 rest.append(leaf)
                 if passed & shown:
                     break
@@ -221,7 +182,7 @@ def _timed(leaves: list[_Leaf], frames: int, seconds: float) -> Iterator[str]:
         if shown == every:
             yield body
             continue
-        visible = [bool(shown >> number & 1) for number in range(frames)]
+        visible = [shown >> frame & 1 for frame in range(frames)]
         changes = [0, *(k for k in range(1, frames) if visible[k] != visible[k - 1])]
         times = ";".join(f"{change / moves:.6g}" for change in changes)
         values = ";".join("inline" if visible[change] else "none" for change in changes)
@@ -231,97 +192,3 @@ def _timed(leaves: list[_Leaf], frames: int, seconds: float) -> Iterator[str]:
             f'dur="{moves * seconds:g}s" repeatCount="indefinite" keyTimes="{times}" '
             f'values="{values}"/>{body}</g>'
         )
-
-
-# ------------------------------------------------------------------------------------ HTML
-
-
-def animation_page(
-    record: Record, *, seconds_per_move: float = SECONDS_PER_MOVE, **options: Any
-) -> str:
-    """Return `animation_svg` in an HTML page with buttons and a slider to step through the game.
-
-    The page is one file without links. Where scripts may not run, the animation plays by itself.
-    """
-    film = animation_svg(record, seconds_per_move=seconds_per_move, **options)
-    theme = options.get("theme", "auto")
-    return _PAGE.format(
-        film=film,
-        last=sum("action" in event for event in record["events"]),
-        seconds=seconds_per_move,
-        schemes="light dark" if theme == "auto" else theme,
-        light=BACKGROUNDS[theme],
-        dark=BACKGROUNDS["dark" if theme == "auto" else theme],
-    )
-
-
-CONTROLS_HEIGHT: Final = 46
-"""Height of the controls below the animation on its page, in pixels."""
-
-_PAGE: Final = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Carolus Magnus</title>
-<style>
-:root {{ color-scheme: {schemes}; background: {light} }}
-@media (prefers-color-scheme: dark) {{ :root {{ background: {dark} }} }}
-body {{ margin: 0 auto; max-width: max-content; font: 14px "DejaVu Sans", Verdana, sans-serif }}
-svg {{ display: block; max-width: 100%; height: auto; max-height: calc(100vh - 46px) }}
-form {{ display: flex; gap: .5em; align-items: center; height: 46px; padding: 0 10px }}
-form[hidden] {{ display: none }}
-input {{ flex: 1; min-width: 4em }}
-button {{ font: inherit; min-width: 2.6em; min-height: 2em }}
-button[data-by="0"] {{ min-width: 5em }}
-output {{ min-width: 6.5em; text-align: right }}
-</style>
-{film}
-<form hidden>
-<button type="button" data-by="-1" title="one decision back">&#9664;</button>
-<button type="button" data-by="0" >pause</button>
-<button type="button" data-by="1" title="next decision">&#9654;</button>
-<input type="range" min="0" max="{last}" value="0" aria-label="decision">
-<output></output>
-</form>
-<script>
-const film = document.querySelector("svg"), form = document.querySelector("form");
-const slider = form.querySelector("input"), play = form.querySelector("[data-by='0']");
-const seconds = {seconds}, last = {last};
-function show(k) {{
-  slider.value = k;
-  film.setCurrentTime((+slider.value + 0.5) * seconds);
-  label();
-}}
-function label() {{
-  form.querySelector("output").value = `${{slider.value}} of ${{last}}`;
-  play.textContent = film.animationsPaused() ? "play" : "pause";
-}}
-form.hidden = false;
-film.pauseAnimations();
-show(0);
-slider.oninput = () => {{ film.pauseAnimations(); show(slider.value); }};
-form.onclick = (event) => {{
-  const by = event.target.dataset.by;
-  if (by === undefined) return;
-  if (by !== "0") {{ film.pauseAnimations(); show(+slider.value + +by); return; }}
-  if (!film.animationsPaused()) film.pauseAnimations();
-  else {{ if (+slider.value === last) show(0); film.unpauseAnimations(); }}
-  label();
-}};
-setInterval(() => {{
-  if (film.animationsPaused()) return;
-  slider.value = Math.floor(film.getCurrentTime() / seconds);
-  if (+slider.value === last) film.pauseAnimations();
-  label();
-}}, 50);
-</script>
-</html>
-"""
-
-_MAKERS: Final[dict[str, Callable[..., str | bytes]]] = {
-    ".svg": animation_svg,
-    ".gif": animation_gif,
-    ".html": animation_page,
-}
-"""The function that makes the file, by suffix."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterator
 from functools import cache
 from html import escape
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from carolus_env.engine.rules import TERRITORIES
@@ -97,12 +97,13 @@ class PieceStyle(NamedTuple):
 
 _INK, _PAPER = "#1f1b24", "#fffaf0"
 
-CLAN_STYLES: Final = (
-    PieceStyle("#c4252f", _PAPER, _PAPER),
-    PieceStyle("#f4a3c4", _INK, _INK),
-    PieceStyle("#2457b0", _PAPER, _PAPER),
-    PieceStyle("#f6c92f", _INK, _INK),
-    PieceStyle("#23794b", _PAPER, _PAPER),
+CLAN_STYLES: Final = tuple(
+    PieceStyle(fill, text, text)
+    for fill, text in zip(
+        ("#c4252f", "#f4a3c4", "#2457b0", "#f6c92f", "#23794b"),
+        (_PAPER, _INK, _PAPER, _INK, _PAPER),
+        strict=True,
+    )
 )
 """Styles by clan: red, pink, blue, yellow, green."""
 
@@ -137,36 +138,32 @@ def clan_shape(clan: int, radius: float) -> str:
     return rounded([(x * radius, y * radius) for x, y in _CORNERS[clan]], radius * 0.22)
 
 
-TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
+_TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
 """Drop of a clan's number below the centre, in radii; a triangle is widest below."""
 
+_CASTLE: Final[tuple[Point, ...]] = (  # a tower with four merlons
+    (-1, -0.95), (-0.62, -0.95), (-0.62, -0.6), (-0.24, -0.6), (-0.24, -0.95), (0.24, -0.95),
+    (0.24, -0.6), (0.62, -0.6), (0.62, -0.95), (1, -0.95), (1, -0.2), (0.78, 0), (0.78, 0.9),
+    (0.28, 0.9), (0.28, 0.42), (-0.28, 0.42), (-0.28, 0.9), (-0.78, 0.9), (-0.78, 0), (-1, -0.2),
+)  # fmt: skip
+_CROWN: Final[tuple[Point, ...]] = (
+    (-1, -0.55), (-0.5, 0.05), (0, -0.85), (0.5, 0.05), (1, -0.55), (0.8, 0.75), (-0.8, 0.75),
+)  # fmt: skip
+
 
 @cache
-def castle_shape(size: float) -> str:
-    """Return a tower with four merlons about the origin."""
-    profile = (
-        (-1, -0.95), (-0.62, -0.95), (-0.62, -0.6), (-0.24, -0.6), (-0.24, -0.95),
-        (0.24, -0.95), (0.24, -0.6), (0.62, -0.6), (0.62, -0.95), (1, -0.95), (1, -0.2),
-        (0.78, 0), (0.78, 0.9), (0.28, 0.9), (0.28, 0.42), (-0.28, 0.42), (-0.28, 0.9),
-        (-0.78, 0.9), (-0.78, 0), (-1, -0.2),
-    )  # fmt: skip
+def _polygon(profile: tuple[Point, ...], size: float) -> str:
     return "M" + "L".join(f"{x * size:.1f} {y * size:.1f}" for x, y in profile) + "Z"
 
 
-@cache
+def castle_shape(size: float) -> str:
+    """Return a castle about the origin."""
+    return _polygon(_CASTLE, size)
+
+
 def crown_shape(size: float) -> str:
     """Return a crown with three points about the origin."""
-    profile = (
-        (-1, -0.55), (-0.5, 0.05), (0, -0.85), (0.5, 0.05), (1, -0.55), (0.8, 0.75), (-0.8, 0.75),
-    )  # fmt: skip
-    return "M" + "L".join(f"{x * size:.1f} {y * size:.1f}" for x, y in profile) + "Z"
-
-
-# The Emperor about the origin, 80 high.
-EMPEROR_ROBE: Final = "M-9 -10C-17 -5 -20 10 -25 34Q0 42 25 34C20 10 17 -5 9 -10Q0 -4 -9 -10Z"
-EMPEROR_HEAD: Final = "M-9 -17A9.5 9.5 0 1 0 9.5 -17A9.5 9.5 0 1 0 -9.5 -17Z"
-EMPEROR_CROWN: Final = "M-13 -24L-14 -39L-6.5 -32L0 -42L6.5 -32L14 -39L13 -24Q0 -20 -13 -24Z"
-EMPEROR_SCALE: Final = 0.9
+    return _polygon(_CROWN, size)
 
 
 # ------------------------------------------------------------------------------------ themes
@@ -215,17 +212,27 @@ def style_sheet(theme: str) -> str:
 
 
 # ------------------------------------------------------------------------------------ elements
+# All as SVG, centred on ``x`` and ``y`` where nothing else is said.
 
 
-def token(
-    x: float, y: float, radius: float, clan: int, count: int, *, always: bool = False
-) -> Iterator[str]:
-    """Yield a clan's shape with the number of paladins; 1 is written only with ``always``."""
+def token(x: float, y: float, radius: float, clan: int, count: int, *, always: bool = False) -> str:
+    """Return a clan's shape with the number of paladins; 1 is written only with ``always``."""
     look = CLAN_STYLES[clan]
-    yield piece(x, y, clan_shape(clan, radius), look)
-    if count != 1 or always:
-        size = radius * (1.12 if count < 10 else 0.95)
-        yield text(x, y + radius * TEXT_DROP[clan], count, round(size, 1), "bold", look.text)
+    shape = piece(x, y, clan_shape(clan, radius), look)
+    if count == 1 and not always:
+        return shape
+    size, drop = round(radius * (1.12 if count < 10 else 0.95), 1), radius * _TEXT_DROP[clan]
+    return shape + text(x, y + drop, count, size, "bold", look.text)
+
+
+def row(left: float, y: float, width: float, clan: int, count: int) -> str:
+    """Return a clan's paladins in a row, with a gap after each fifth, closer if they are many."""
+    pitch, look = min(18.5, width / max(1.0, count + 0.45 * ((count - 1) // 5))), CLAN_STYLES[clan]
+    places = (left + pitch * (i + 0.45 * (i // 5)) for i in range(count))
+    d = clan_shape(clan, 7.6)
+    paladins = (f'<path transform="translate({x:.1f} {y:.1f})" d="{d}"/>' for x in places)
+    look_of_all = f'fill="{look.fill}" stroke="{look.line}" stroke-width="1.5"'
+    return f"<g {look_of_all}>{''.join(paladins)}</g>"
 
 
 def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
@@ -243,17 +250,29 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
     )
 
 
+def emperor(x: float, y: float) -> str:
+    """Return the Emperor, 80 high before he is scaled."""
+    return (
+        f'<g class="emperor" transform="translate({x:.1f} {y:.1f}) scale(0.9)">'
+        "<title>The Emperor</title>"
+        f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
+        f'<path fill="{GOLD.fill}" d="M-9 -10C-17 -5 -20 10 -25 34Q0 42 25 34C20 10 17 -5 9 -10'
+        f'Q0 -4 -9 -10Z"/>'
+        '<path fill="#fbe3b5" d="M-9 -17A9.5 9.5 0 1 0 9.5 -17A9.5 9.5 0 1 0 -9.5 -17Z"/>'
+        f'<path fill="{GOLD.fill}" d="M-13 -24L-14 -39L-6.5 -32L0 -42L6.5 -32L14 -39L13 -24'
+        'Q0 -20 -13 -24Z"/></g></g>'
+    )
+
+
 def castle(x: float, y: float, size: float, team: int) -> str:
-    """Return a castle of ``team``, centred on ``x``, ``y``, as an SVG element."""
+    """Return a castle of ``team``."""
     return piece(x, y, castle_shape(size), TEAM_STYLES[team])
 
 
-def disc(
-    x: float, y: float, radius: float, label: object, look: PieceStyle, opacity: float
-) -> Iterator[str]:
-    """Yield a disc with ``label`` on it, as SVG."""
+def disc(x: float, y: float, radius: float, label: object, look: PieceStyle, opacity: float) -> str:
+    """Return a disc with ``label`` on it."""
     faint = f' opacity="{opacity:g}"' if opacity < 1 else ""
-    yield (
+    return (
         f'<g{faint}><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{look.fill}" '
         f'stroke="{look.line}" stroke-width="2"/>'
         f"{text(x, y, label, 20, 'bold', look.text)}</g>"
@@ -261,7 +280,7 @@ def disc(
 
 
 def piece(x: float, y: float, shape: str, look: PieceStyle) -> str:
-    """Return a shape that is given about the origin, moved to ``x``, ``y``."""
+    """Return a shape that is given about the origin."""
     return (
         f'<path transform="translate({x:.1f} {y:.1f})" fill="{look.fill}" stroke="{look.line}" '
         f'stroke-width="2" stroke-linejoin="round" d="{shape}"/>'
@@ -269,12 +288,12 @@ def piece(x: float, y: float, shape: str, look: PieceStyle) -> str:
 
 
 def ring(x: float, y: float, radius: float, kind: str) -> str:
-    """Return a circle without a filling, as an SVG element; ``kind`` is its class."""
+    """Return a circle without a filling; ``kind`` is its class, here and below."""
     return f'<circle class="line {kind}" cx="{x:.1f}" cy="{y}" r="{radius}" stroke-width="5"/>'
 
 
 def line(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """Return the lines of an SVG path, with round ends; ``kind`` is their class."""
+    """Return the lines of an SVG path, with round ends."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return (
         f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round"{dashed} '
@@ -283,27 +302,23 @@ def line(path: str, kind: str, width: float, dashes: str = "") -> str:
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:
-    """Return an SVG rectangle by its upper left corner; ``look`` holds its attributes."""
+    """Return a rectangle by its upper left corner; ``look`` holds its attributes."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {look}/>'
 
 
 def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """Return the border that an SVG path draws, on a wider one that stands out on any ground.
-
-    ``kind`` is its class.
-    """
+    """Return the border that an SVG path draws, on a wider one that stands out on any ground."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     ground = f'stroke="{GOLD.line}"' if kind == "s-gold" else 'class="s-card"'
+    join = 'stroke-linejoin="round"'
     return (
-        f'<path {ground} fill="none" stroke-width="{width + 3:g}" stroke-linejoin="round" '
-        f'd="{path}"/>'
-        f'<path class="line {kind}" stroke-width="{width:g}" stroke-linejoin="round"{dashed} '
-        f'd="{path}"/>'
+        f'<path {ground} fill="none" stroke-width="{width + 3:g}" {join} d="{path}"/>'
+        f'<path class="line {kind}" stroke-width="{width:g}" {join}{dashed} d="{path}"/>'
     )
 
 
 def target(x: float, y: float, width: float, height: float) -> str:
-    """Return an invisible area to click around ``x``, ``y``, ``width`` to each side."""
+    """Return an invisible area to click, ``width`` to each side."""
     look = 'class="room" fill="none" pointer-events="all"'
     return box(x - width, y - height, 2 * width, 2 * height, look)
 
@@ -311,7 +326,7 @@ def target(x: float, y: float, width: float, height: float) -> str:
 def text(
     x: float, y: float, content: object, size: float, kind: str, fill: str | None = None
 ) -> str:
-    """Return a text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
+    """Return a text; digits and capitals are 0.73 of the size high."""
     colour = f' fill="{fill}"' if fill else ""
     return (
         f'<text class="{kind}" x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:g}"{colour}>'
@@ -323,9 +338,8 @@ def added(x: float, y: float, count: int) -> str:
     """Return a mark ``+2`` beside a piece: so many came with the decisions that are marked."""
     label = f"+{count}"
     wide = 12 + 9 * len(label)
-    return box(x - wide / 2, y - 11, wide, 22, 'class="f-last" rx="11"') + text(
-        x, y, label, 16, "f-card bold"
-    )
+    below = box(x - wide / 2, y - 11, wide, 22, 'class="f-last" rx="11"')
+    return below + text(x, y, label, 16, "f-card bold")
 
 
 def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
@@ -333,16 +347,11 @@ def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
 
     Where it fits in none, it is cut to fit the last; an ellipsis shows it.
     """
-    ems = sum(map(_width, content))
     for size in sizes:
-        if ems * size <= width:
+        if sum(map(_width, content)) * size <= width:
             return content, size
-    room, shortened = width / sizes[-1] - _width("…"), ""
-    for letter in content:
-        room -= _width(letter)
-        if room < 0:
-            break
-        shortened += letter
+    ends, room = accumulate(map(_width, content)), width / sizes[-1] - _width("…")
+    shortened = content[: sum(end <= room for end in ends)]
     return shortened.rstrip("\u200d ") + "…", sizes[-1]  # no trailing joiner
 
 

@@ -25,15 +25,11 @@ from carolus_env.system import failures
 
 WIDTH: Final = 800
 """Default width in pixels."""
-
 WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
 """Default options of environments, notebooks and animations."""
 
-_AS_IT_IS: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
-"""The transform that changes nothing."""
-
+_UNCHANGED: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # as a transform
 _OF_THREAD: Final = threading.local()
-
 _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").glob("*.ttf"))]
 
 
@@ -82,7 +78,7 @@ def svg_png(svg: str, background: str | None = None) -> bytes:
     colour = None if background is None else (*bytes.fromhex(background.removeprefix("#")), 255)
     try:
         tree = resvg.usvg.Tree.from_str(svg, _options(resvg))
-        png: bytes = resvg.render(tree, _AS_IT_IS, bg_color=colour)
+        png: bytes = resvg.render(tree, _UNCHANGED, bg_color=colour)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # Rust's, of no public class
             raise
@@ -135,8 +131,7 @@ class Window:
 
     def __init__(self, caption: str) -> None:
         self._caption = caption
-        self._opened = False
-        self._dismissed = False
+        self._opened = self._dismissed = False
         self._shown_at = 0.0
 
     def show(self, pixels: npt.NDArray[np.uint8], fps: float | None = None) -> None:
@@ -154,28 +149,24 @@ class Window:
         if self._dismissed:
             return
         pygame = extra("pygame")
-        surface = self._surface(pygame, (pixels.shape[1], pixels.shape[0]))
-        frame = pygame.image.frombuffer(pixels.tobytes(), surface.get_size(), "RGB")
-        surface.blit(frame, (0, 0))
-        pygame.display.flip()
+        display = pygame.display
+        if not display.get_init():
+            _start(display)
+        size, surface = (pixels.shape[1], pixels.shape[0]), display.get_surface()
+        if surface is None or surface.get_size() != size:
+            surface = display.set_mode(size)
+            display.set_caption(self._caption)
+        self._opened = True
+        surface.blit(pygame.image.frombuffer(pixels.tobytes(), size, "RGB"), (0, 0))
+        display.flip()
         events = pygame.event.get()  # empties the queue, which would fill up
         if any(event.type == pygame.QUIT for event in events):
             self.close()
             self._dismissed = True
             return
-        if fps is not None and pygame.display.get_driver() not in _UNSEEN:
+        if fps is not None and display.get_driver() not in _UNSEEN:
             time.sleep(max(0.0, self._shown_at + 1 / fps - time.monotonic()))
         self._shown_at = time.monotonic()
-
-    def _surface(self, pygame: Any, size: tuple[int, int]) -> Any:
-        if not pygame.display.get_init():
-            _start(pygame)
-        surface = pygame.display.get_surface()
-        if surface is None or surface.get_size() != size:
-            surface = pygame.display.set_mode(size)
-            pygame.display.set_caption(self._caption)
-        self._opened = True
-        return surface
 
     def close(self) -> None:
         """Close the window if it is open; the next frame opens it again."""
@@ -184,20 +175,19 @@ class Window:
         self._opened = self._dismissed = False
 
 
-def _start(pygame: Any) -> None:
+def _start(display: Any) -> None:
     """Find a display; on Linux without one, use SDL's dummy driver."""
-    if os.environ.get("SDL_VIDEODRIVER"):  # the user has chosen
-        pygame.display.init()
-        return
-    if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
+    chosen = os.environ.get("SDL_VIDEODRIVER")  # by the user
+    found = chosen or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    if found or sys.platform != "linux":
+        display.init()
+    else:
         os.environ["SDL_VIDEODRIVER"] = "dummy"
         try:
-            pygame.display.init()
+            display.init()
         finally:
             del os.environ["SDL_VIDEODRIVER"]
-    else:
-        pygame.display.init()
-    if pygame.display.get_driver() in _UNSEEN:
+    if not chosen and display.get_driver() in _UNSEEN:
         warnings.warn(
             "there is no display: render mode 'human' draws, but no window can be seen",
             stacklevel=2,

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.engine.rules import (
-    DISCS,
-    NOBODY,
-    TERRITORIES,
-    Rules,
-    action_parts,
-    move_action,
-)
+from carolus_env.engine.rules import DISCS, NOBODY, action_parts, move_action
 from carolus_env.notation.vocabulary import team_names
 from carolus_env.records import position
 
@@ -24,7 +17,7 @@ _NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 
 class Scene:
-    """A game to be drawn or described; arguments as for `board.board_svg`.
+    """A game to be drawn; arguments as for `board.board_svg`.
 
     Attributes:
         state, rules: the game and its rules.
@@ -35,22 +28,17 @@ class Scene:
         last: the last decision, described in words; None where there is none.
         marks: the decisions that are marked.
         new_castles: territories whose castle is another team's than before the first of them.
-
-    Raises:
-        ValueError: for a wrong number of names.
     """
 
     def __init__(
         self,
         state: np.void,
-        names: Sequence[str] | None = None,
-        *,
-        legal: bool = False,
-        last: tuple[np.void, int] | None = None,
-        turn: Sequence[tuple[np.void, int]] | None = None,
+        names: Sequence[str] | None,
+        legal: bool,
+        last: tuple[np.void, int] | None,
+        turn: Sequence[tuple[np.void, int]] | None,
     ) -> None:
-        self.state = state
-        self.rules: Rules = engine.rules_of(state)
+        self.state, self.rules = state, engine.rules_of(state)
         self.data = position.to_dict(state)
         self.phase: str = self.data["phase"]
         self.player: int | None = self.data["player"]
@@ -62,20 +50,21 @@ class Scene:
         self.names = [_NOT_IN_XML.sub("\ufffd", str(name)) for name in names]
         self.teams = team_names(self.rules, self.names)
         self.legal: list[int] = engine.legal_actions(state).tolist() if legal else []
-        self.last = None if last is None else Decision(*last)
+        self.last = None if last is None else MarkedMove(*last)
         if turn is None:
-            self.marks = [] if self.last is None else [self.last]
+            self.marks = [self.last] if self.last else []
         else:
-            self.marks = [Decision(*decision) for decision in turn]
-        self.new_castles: list[int] = []
-        if self.marks:
-            before, now = owners(self.marks[0].before), owners(state)
-            self.new_castles = [t for t in range(TERRITORIES) if before[t] != now[t] != NOBODY]
+            self.marks = [MarkedMove(*decision) for decision in turn]
+        before = _owners(self.marks[0].data) if self.marks else {}
+        self.new_castles = [
+            territory
+            for territory, owner in _owners(self.data).items()
+            if owner != NOBODY and owner != before.get(territory, owner)
+        ]
 
     def steps_to(self, region: int) -> list[int]:
         """Return the legal steps that lead the Emperor to ``region``; none if unreachable."""
-        count = len(self.data["regions"])
-        steps = range(1, DISCS + 1)
+        steps, count = range(1, DISCS + 1), len(self.data["regions"])
         return [n for n in steps if n % count == region and move_action(n) in self.legal]
 
     def group(
@@ -83,59 +72,47 @@ class Scene:
     ) -> str:
         """Return a group's start tag, selectable where one of ``actions`` is legal."""
         result = [action for action in actions if action in self.legal]
-        if not result:
-            return f'<g class="{kind}"{attributes}>'
-        number = f' data-action="{result[0]}"' if numbered else ""
-        return f'<g class="{kind} open"{attributes}{number}>'
+        number = f' data-action="{result[0]}"' if result and numbered else ""
+        return f'<g class="{kind}{" open" if result else ""}"{attributes}{number}>'
 
 
-class Decision:
+class MarkedMove:
     """A decision, and what it touched.
 
     Attributes:
         before, action: the state before it, and its action number.
+        data: that state as `position.to_dict` gives it.
         seat: the player's.
         territories: those of the region it concerned; empty: none.
+        walk: those of the region that the Emperor left; empty where he was not moved.
         court: the seat and the clan of a paladin that was played to a court, or None.
         clan: the clan of a paladin that was played to a region, or None.
         disc: the seat and the number of a disc that was played, or None.
-        walk: the territories of the region that the Emperor left; empty where he was not moved.
     """
 
     def __init__(self, before: np.void, action: int) -> None:
-        self.before, self.action = before, action
-        self.seat = int(before["player"])
-        self.territories: Sequence[int] = ()
-        self.walk: Sequence[int] = ()
-        self.court: tuple[int, int] | None = None
-        self.clan: int | None = None
-        self.disc: tuple[int, int] | None = None
+        self.before, self.action, self.seat = before, action, int(before["player"])
+        self.data = position.to_dict(before)
         kind, number, clan, destination = action_parts(action)
-        if kind == "place" and destination == 0:
-            self.court = (self.seat, clan)
-        elif kind == "place":
-            self.territories, self.clan = _territories(before, destination - 1), clan
-        elif kind == "move":
-            self.walk = _territories(before, 0)
-            self.territories = _territories(before, number)
-        elif kind == "disc":
-            self.disc = (self.seat, number)
+        self.disc = (self.seat, number) if kind == "disc" else None
+        self.court = (self.seat, clan) if kind == "place" and destination == 0 else None
+        self.clan = clan if kind == "place" and destination > 0 else None
+        self.walk: Sequence[int] = self._territories(0) if kind == "move" else ()
+        self.territories: Sequence[int] = ()
+        if kind == "move" or self.clan is not None:
+            self.territories = self._territories(number if kind == "move" else destination - 1)
+
+    def _territories(self, region: int) -> list[int]:
+        """Return the territories of a region, counted from the Emperor's, clockwise."""
+        regions = self.data["regions"]
+        result: list[int] = regions[region % len(regions)]["territories"]
+        return result
 
 
-def _territories(state: np.void, region: int) -> Sequence[int]:
-    """Return the territories of a region, clockwise; regions are counted from the Emperor's."""
-    count = int(state["regions"])
-    at = (int(state["emperor"]) + region) % count
-    first, end = (int(state["region_first"][k % count]) for k in (at, at + 1))
-    size = (end - first) % TERRITORIES or TERRITORIES
-    return [(first + k) % TERRITORIES for k in range(size)]
-
-
-def owners(state: np.void) -> list[int]:
+def _owners(data: dict[str, Any]) -> dict[int, int]:
     """Return the team with a castle on each territory, `NOBODY` where there is none."""
-    result = [NOBODY] * TERRITORIES
-    for region in range(int(state["regions"])):
-        at = (int(state["emperor"]) + region) % int(state["regions"])
-        for territory in _territories(state, region):
-            result[territory] = int(state["region_owner"][at])
-    return result
+    return {
+        territory: region["owner"]
+        for region in data["regions"]
+        for territory in region["territories"]
+    }

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from carolus_env.engine import rules_of
-from carolus_env.engine.rules import DISCS, NOBODY, OVER, TERRITORIES
+from carolus_env.engine.rules import CLANS, NOBODY
 from carolus_env.notation.vocabulary import CLAN_LETTERS, TEAM_LETTERS, situation
+from carolus_env.records import position
 
 _WIDTH, _COLUMNS = 16, 5  # a cell's width, and cells in the top and bottom rows
 _INSIDE = _WIDTH * (_COLUMNS - 2) - 2
 
-# (row, column) of each territory's cell, clockwise from the top left.
+# (line, column) of each territory's cell, clockwise from the top left.
 _PLACES = (
     *((0, column) for column in range(5)),
-    *((row, 4) for row in (1, 2)),
-    *((3, column) for column in range(4, -1, -1)),
-    *((row, 0) for row in (2.34, 1.67, 1)),
+    *((line, 4) for line in (4, 8)),
+    *((12, column) for column in range(4, -1, -1)),
+    *((line, 0) for line in (9, 7, 4)),
 )
 
 # Terminal styles as SGR parameters, from the 256 colours those that can be read on black and white.
@@ -39,10 +39,6 @@ def painted(text: str, look: str) -> str:
     return f"\x1b[{look}m{text}{_END}" if text.strip() else text
 
 
-def _plain(text: str, look: str) -> str:
-    return text
-
-
 def board_text(state: np.void, *, colour: bool = False) -> str:
     """Draw one game (``states[i]``) with letters and digits, 80 columns wide.
 
@@ -58,100 +54,69 @@ def board_text(state: np.void, *, colour: bool = False) -> str:
     Returns:
         Lines that each end with a line break.
     """
-    paint = painted if colour else _plain
-    rules = rules_of(state)
+    paint: Paint = painted if colour else lambda text, look: text
+    data = position.to_dict(state)
     lines = [[" "] * (_WIDTH * _COLUMNS) for _ in range(14)]
 
-    def write(line: int, column: int, text: str) -> None:
+    def write(line: int, column: int, text: str, width: int = _WIDTH - 1) -> None:
         units = _UNIT.findall(text)
+        if len(units) > width:  # a tilde marks the cut
+            units = [*units[: width - 2], units[width - 2] + _END * ("\x1b" in text), "~"]
         lines[line][column : column + len(units)] = units
 
-    for territory, (head, body) in enumerate(_cells(state, paint)):
-        row, column = _PLACES[territory]
-        write(round(row * 4), column * _WIDTH, _fit(head, _WIDTH - 1))
-        write(round(row * 4) + 1, column * _WIDTH, _fit(body, _WIDTH - 1))
-    inside = [paint(situation(state), _BOLD), ""]
-    inside += ["    team court               reserve"]
-    for seat in range(rules.players):
-        inside.append(_player(state, seat, paint))
-    inside.append("  supply " + " ".join(_paladins(state["supply"], paint)))
-    for i, text in enumerate(inside):
-        write(3 + i, _WIDTH + 1, _fit(text, _INSIDE))
-    return "\n".join("".join(line).rstrip() for line in lines) + "\n" + _discs(state)
-
-
-def _fit(text: str, width: int) -> str:
-    """Cut a text that is too long; a tilde marks the cut."""
-    units = _UNIT.findall(text)
-    if len(units) <= width:
-        return text
-    return "".join(units[: width - 1]) + (_END if "\x1b" in text else "") + "~"
-
-
-def _width(text: str) -> int:
-    return len(_UNIT.findall(text))
-
-
-def _cells(state: np.void, paint: Paint) -> list[tuple[str, str]]:
-    """Return two short lines for each territory, 0 to 14."""
-    cells = [("", "")] * TERRITORIES
-    count = int(state["regions"])
-    firsts = state["region_first"][:count].astype(int)
-    for region in range(count):
-        owner, castles = int(state["region_owner"][region]), ""
+    for k, region in enumerate(data["regions"]):
+        first, *others = region["territories"]
+        for territory in others:
+            line, column = _PLACES[territory]
+            write(line, column * _WIDTH, f"[{territory}] = {first}")
+        head, owner = [f"[{first}]"], region["owner"]
         if owner != NOBODY:
-            castles = f"{TEAM_LETTERS[owner]}{state['region_castles'][region]}"
-            castles = " " + paint(castles, TEAM_STYLES[owner])
-        emperor = " " + paint("E", EMPEROR_LOOK) if region == state["emperor"] else ""
-        first = int(firsts[region])
-        size = (firsts[(region + 1) % count] - first) % TERRITORIES
-        numbers = state["region_paladins"][:, region]
-        paladins = [
-            text for text, number in zip(_paladins(numbers, paint), numbers, strict=True) if number
-        ]
-        body = " ".join(paladins)
-        if _width(body) >= _WIDTH:
-            body = "".join(paladins)
-        cells[first] = (f"[{first}]{castles}{emperor}", body)
-        for k in range(1, int(size)):
-            cells[(first + k) % TERRITORIES] = (f"[{(first + k) % TERRITORIES}] = {first}", "")
-    return cells
+            head.append(paint(f"{TEAM_LETTERS[owner]}{region['castles']}", TEAM_STYLES[owner]))
+        if k == 0:
+            head.append(paint("E", EMPEROR_LOOK))
+        paladins = _held(region["paladins"], paint)
+        gap = " " if sum(len(_UNIT.findall(text)) + 1 for text in paladins) <= _WIDTH else ""
+        line, column = _PLACES[first]
+        write(line, column * _WIDTH, " ".join(head))
+        write(line + 1, column * _WIDTH, gap.join(paladins))
+    inside = [paint(situation(state), _BOLD), "", "    team court               reserve"]
+    for seat, team in enumerate(state["team"][: state["players"]].tolist()):
+        inside.append(_player(data, seat, team, paint))
+    inside.append("  supply " + " ".join(_paladins(data["supply"], paint)))
+    for i, text in enumerate(inside):
+        write(3 + i, _WIDTH + 1, text, _INSIDE)
+    drawn = [*("".join(line).rstrip() for line in lines), "discs in playing order"]
+    for seat in data["order"]:
+        hand = " ".join(map(str, data["discs_in_hand"][seat])) or "none"
+        drawn.append(f"  player {seat} played {data['discs_played'][seat] or '-'}, holds {hand}")
+    return "\n".join(drawn) + "\n"
 
 
-def _player(state: np.void, seat: int, paint: Paint) -> str:
-    to_move = ">" if state["phase"] != OVER and seat == state["player"] else " "
-    team = int(state["team"][seat])
-    castles = f"{TEAM_LETTERS[team]}{state['castles'][team]}"
-    court = " ".join(_paladins(state["courts"][seat], paint, state["control"] == seat))
-    crowns = f"+{state['crowns'][seat]}" if state["crowns"][seat] else ""
-    numbers = state["reserves"][seat]
-    reserve = "".join(
-        text for text, number in zip(_paladins(numbers, paint), numbers, strict=True) if number
-    )
+def _player(data: dict[str, Any], seat: int, team: int, paint: Paint) -> str:
+    to_move = ">" if seat == data["player"] else " "
+    castles = f"{TEAM_LETTERS[team]}{data['castles'][team]}"
+    controlled = [holder == seat for holder in data["control"]]
+    court = " ".join(_paladins(data["courts"][seat], paint, controlled))
+    crowns = f"+{data['crowns'][seat]}" if data["crowns"][seat] else ""
+    reserve = "".join(_held(data["reserves"][seat], paint))
     castles = paint(castles, TEAM_STYLES[team]) + " " * (5 - len(castles))
-    court += " " * (19 - _width(court))
+    court += " " * (19 - len(_UNIT.findall(court)))
     return f"{paint(to_move, _BOLD)} {seat} {castles}{court} {reserve}{crowns}"
 
 
-def _paladins(numbers: np.ndarray, paint: Paint, held: np.ndarray | None = None) -> list[str]:
-    """Return ``r3`` for each clan; a clan that is ``held`` has a bold upper-case letter."""
+def _held(numbers: Sequence[int], paint: Paint) -> list[str]:
+    """Return `_paladins` without the clans that there are none of."""
+    return [text for text, number in zip(_paladins(numbers, paint), numbers, strict=True) if number]
+
+
+def _paladins(
+    numbers: Sequence[int], paint: Paint, controlled: Sequence[bool] = (False,) * CLANS
+) -> list[str]:
+    """Return ``r3`` for each clan; one that is controlled has a bold upper-case letter."""
     words = []
-    for clan, number in enumerate(numbers):
-        holds = held is not None and held[clan]
-        letter = CLAN_LETTERS[clan].upper() if holds else CLAN_LETTERS[clan]
-        words.append(
-            paint(
-                f"{letter}{number}", f"{_BOLD};{CLAN_STYLES[clan]}" if holds else CLAN_STYLES[clan]
-            )
-        )
+    for letter, number, look, own in zip(
+        CLAN_LETTERS, numbers, CLAN_STYLES, controlled, strict=True
+    ):
+        word = f"{letter.upper() if own else letter}{number}"
+        words.append(paint(word, f"{_BOLD};{look}" if own else look))
     return words
-
-
-def _discs(state: np.void) -> str:
-    lines = ["discs in playing order"]
-    for seat in state["order"][: int(state["players"])]:
-        hand = [d for d in range(1, DISCS + 1) if state["discs_in_hand"][seat] >> (d - 1) & 1]
-        played = state["discs_played"][seat] or "-"
-        held = " ".join(map(str, hand)) or "none"
-        lines.append(f"  player {seat} played {played}, holds {held}")
-    return "\n".join(lines) + "\n"

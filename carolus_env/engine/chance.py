@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import turns
-from carolus_env.engine.rules import FACES, ROLL
+from carolus_env.engine.rules import FACES, MAX_PLAYERS, ROLL
 from carolus_env.engine.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
 from carolus_env.system.arrays import I64, U8, U64, Int, Records
 from carolus_env.system.compiler import entry
-from carolus_env.system.options import array, whole_number
+from carolus_env.system.options import array, is_buffer, whole_number
+from carolus_env.system.untrusted import shown
 
 
 class Outcomes(NamedTuple):
@@ -133,10 +134,17 @@ def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None
 
     Args:
         states: ``(N,)`` games, changed in place.
-        dice: ``(N, players)`` uint64 generators, advanced in place.
+        dice: ``(N, 4)`` uint64 generators, advanced in place.
         rows: ``(M,)`` int64, the games to roll in.
+
+    Raises:
+        ValueError: for generators of another shape or dtype.
+        IndexError: for a row outside the batch. Then no game has changed.
     """
-    _roll_dealt(as_states(states), dice, rows)
+    if not is_buffer(dice, (len(as_states(states)), MAX_PLAYERS), np.uint64):
+        raise ValueError(f"dice must be uint64 generators, 4 a game, got {shown(dice)}")
+    if not _roll_dealt(states, dice, rows):
+        raise IndexError(f"rows must be from 0 to {len(states) - 1}, got {shown(rows)}")
 
 
 def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
@@ -172,6 +180,10 @@ def _roll_on(states: Records, rows: I64, count: Int) -> None:
 
 
 @entry
-def _roll_dealt(states: Records, dice: U64, rows: Any) -> None:
+def _roll_dealt(states: Records, dice: U64, rows: Any) -> bool:
+    for i in range(rows.shape[0]):
+        if not 0 <= rows[i] < states.shape[0]:
+            return False
     for i in range(rows.shape[0]):
         turns.roll_dealt(states[rows[i]], dice, rows[i])
+    return True

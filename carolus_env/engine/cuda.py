@@ -286,6 +286,20 @@ def set_up(records: U64, generators: U64, blank: U8, outcomes: Outcomes) -> None
 
 
 @cuda.jit
+def go_on(records: U64, blank: U8, n: Int) -> None:
+    """Roll what is due in every game, and start the next one where it is over."""
+    thread, g = cuda.threadIdx.x, cuda.grid(1)
+    games, territories = cuda.shared.array(0, _RECORD), cuda.local.array(_ROW, numba.int64)
+    fresh = _reset_source(blank, territories)
+    _load(records)
+    if g < n:
+        if games[thread]["phase"] == OVER:
+            start_anew(games, thread, fresh)
+        turns.roll_on(games[thread])
+    _store(records)
+
+
+@cuda.jit
 def find_illegal(actions: I64, legal_rows: I64, table: I8, wrong: I64) -> None:
     """Write the first game that does not allow its action to ``wrong[0]``, if there is one."""
     g = cuda.grid(1)
@@ -325,5 +339,5 @@ def as_int64(numbers: Any, result: I64) -> None:
         result[g] = numbers[g]
 
 
-for _kernel in (set_up, find_illegal, sample, play_out, as_int64):
+for _kernel in (set_up, go_on, find_illegal, sample, play_out, as_int64):
     keep_gpu_code(_kernel, ())

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.state import STATE, States, as_states, copy
+from carolus_env.engine.streams import check_streams
 from carolus_env.system.failures import install
 
 try:
@@ -253,6 +254,8 @@ class DeviceStates(DeviceArray):
     ) -> tuple[DeviceArray, DeviceArray]:
         """Play each game to its end, see `play.playout`; return mean payoffs and decisions."""
         n, threads = len(self), kernels.MOST_THREADS
+        if isinstance(generators, np.ndarray):
+            check_streams(generators, self)  # type: ignore[arg-type]
         streams = on_gpu(generators)
         if streams.shape != (n,) or streams.dtype != np.uint64:
             raise ValueError(

@@ -235,7 +235,7 @@ def observe(
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
     else:
         values = array("viewers", viewers)
-        integral = values.dtype.kind in "iu" or not values.size
+        integral = values.dtype.kind in "iu"
         if values.shape != (count,) or not integral or ((values < 0) | (values >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
         seats = np.array(values, np.int64)

@@ -138,6 +138,7 @@ def are_legal(
         ``(M,)`` bool.
     """
     masks = legal_masks(states, rows=rows)
+    actions = whole_numbers(actions, "actions", len(masks))
     inside = (actions >= 0) & (actions < ACTIONS)
     return inside & (masks[np.arange(len(masks)), np.where(inside, actions, 0)] == 1)
 
@@ -238,9 +239,10 @@ def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
         ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the strictly strongest team,
         `NOBODY` where there is none.
     """
-    powers = np.zeros((int(state["regions"]), int(state["teams"])), np.int64)
+    game = single(state)
+    powers = np.zeros((int(game["regions"][0]), int(game["teams"][0])), np.int64)
     strongest = np.zeros(len(powers), np.int64)
-    _write_strengths(single(state), powers, strongest)
+    _write_strengths(game, powers, strongest)
     return powers, strongest
 
 
@@ -260,7 +262,8 @@ def is_over(states: States) -> npt.NDArray[np.bool_]:
 def returns(states: States) -> npt.NDArray[np.float64]:
     """Return each seat's payoff, 0 until the game is over: ``(N, players)`` float64, rows sum to 0.
 
-    ``(n s - 1) / (n - 1)`` with s the seat's win share and n the number of teams.
+    ``(n s - 1) / (n - 1)`` with s the seat's win share and n the number of teams. There are as many
+    columns as any of the games has players; two where there are no games.
     """
     return _of_seats(states, _write_returns)
 
@@ -281,8 +284,7 @@ def _of_seats(
     as_states(states)
     result = np.zeros((len(states), MAX_PLAYERS))
     write(states, result)
-    players = int(states["players"].max()) if len(states) else MAX_PLAYERS
-    return result[:, :players]
+    return result[:, : states["players"].max(initial=2)]
 
 
 def forfeit(states: States, *, rows: Ints | None = None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
+from carolus_env.system import untrusted
 from carolus_env.system.options import check_fields, declared, described, option, whole_number
 
 # ------------------------------------------------------------------------------------ sizes
@@ -240,8 +241,7 @@ class Rules:
         Raises:
             ValueError: for an unknown key or an impossible value.
         """
-        if unknown := [key for key in rules if key not in OPTIONS]:
-            raise ValueError(f"rules: unknown option {unknown[0]!r}, known are {list(OPTIONS)}")
+        untrusted.only(rules, OPTIONS, "rules")
         return cls(**rules)
 
     def to_codes(self) -> dict[str, int]:

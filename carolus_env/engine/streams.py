@@ -15,7 +15,7 @@ from carolus_env.engine.kernels import generator
 from carolus_env.engine.state import Ints, States
 from carolus_env.system.arrays import U64, Bits
 from carolus_env.system.compiler import entry, kernel
-from carolus_env.system.options import array, whole_number
+from carolus_env.system.options import array, is_buffer, whole_number
 
 
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
@@ -29,21 +29,22 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 
 def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
-    """Check that there is one stream for each game.
+    """Check that there is one stream for each game, which a kernel can advance.
 
     Raises:
         ValueError: naming the given shape and dtype.
     """
-    values = array("generators", generators)
-    if values is not generators or values.shape != states.shape or values.dtype != np.uint64:
+    if not is_buffer(generators, states.shape, np.uint64):
+        values = array("generators", generators)
         raise ValueError(
-            f"generators must be a uint64 array of shape {states.shape}, "
+            f"generators must be a contiguous, writeable uint64 array of shape {states.shape}, "
             f"got shape {values.shape} and dtype {values.dtype}"
         )
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Draw 64 random bits from each stream, in place: ``(N,)`` uint64."""
+    check_streams(generators, np.asarray(generators))
     bits = np.empty_like(generators)
     _random_bits(generators, bits)
     return bits

@@ -1,78 +1,19 @@
-"""# Carolus Magnus
+"""PettingZoo: every seat is an agent, ``player_0`` to ``player_{players - 1}``.
+
+    >>> from carolus_env import carolus_magnus_v0
+    >>> env = carolus_magnus_v0.env(players=3, max_rounds=100)
 
 | | |
 | --- | --- |
-| Import | `from carolus_env import carolus_magnus_v0` |
-| Agents | `player_0` to `player_{players - 1}`; four players form two teams |
-| Actions | discrete |
-| Parallel API | `parallel_env`: the actions of players who are not to move are ignored |
-| Action space | `Discrete(95)` |
+| Action space | `Discrete(95)`, as numbered in `carolus_env.engine.rules` |
 | Observation space | `Dict(observation=Box(...), action_mask=Box(0, 1, (95,), int8))` |
 | Observation length | 225 (2 players), 289 (3), 293 (4) |
 | Rewards | 0 until the end, then the payoff of each player; payoffs sum to 0 |
 
-Players send paladins of five clans to their courts and to the regions of a circle of 15
-territories. Where the Emperor stops, the strongest team builds a castle. Perfect information,
-dice, 2 to 4 players. docs/rules.md has the rules, docs/environments.md every entry of the
-observation.
-
-## Arguments
-
-```python
-carolus_magnus_v0.env(
-    players=2,              # 2, 3 or 4
-    illegal="raise",        # or "forfeit"
-    observation="float32",  # or "uint8"
-    render_mode=None,       # or "ansi", "rgb_array", "human"
-    **rules,                # the other options of the rules, as max_rounds=100
-)
-```
-
-The options of the rules are the fields of `carolus_env.Rules` (docs/rules.md).
-
-With `illegal="raise"`, an illegal action raises `IllegalActionError` and the game stays as it was.
-With `illegal="forfeit"`, it ends the game: the offender's team loses, the other teams share the
-win, and the offender's info holds `illegal=True`.
-
-`reset(options=...)` takes `territories` (15 clans) and `first_player` (a seat), or `position` to
-start from any position (a dict from `carolus_env.records.position.to_dict`). A position brings its
-generator, which rolls the dice to come, unless a seed is given.
-
-## Observation
-
-The board from the observing player's side: seats are counted from that player's, regions from the
-Emperor's. `float32` entries are scaled to about [0, 1]; `uint8` entries are plain counts. The mask
-is all zero for everyone but the player to move. All information is public, so `state()` is the
-observation of `player_0`.
-
-## Actions
-
-One numbering covers discs, crowns, moves of the Emperor and paladins (`carolus_env.engine.rules`).
-A player usually makes several decisions in a row, and `agent_selection` stays on that player
-meanwhile. Dice are rolled inside `step`.
-
-## Rewards and end
-
-A player whose team has the share s of the win among n teams is paid (n s - 1) / (n - 1): 1 or -1
-with two teams, 1 or -0.5 with three players, and less for a shared win. A game that reaches
-`max_rounds` is truncated, and every reward is 0. After the end each agent is selected once more and
-takes the action None, as PettingZoo requires.
-
-## Rendering
-
-`render()` gives the board as text (`"ansi"`) or as pixels with the last decision marked
-(`"rgb_array"`, `(height, width, 3)` uint8). `"human"` shows the same pixels in a window after
-`reset` and after each `step`, at most `render_fps` a second. `rgb_array` and `human` need the extra
-`render`. A notebook shows the board in every mode. More in docs/play.md.
-
-## Copies
-
-`clone()`, `copy.deepcopy` and `pickle` copy a game at any point, dice to come included. A search
-should use the records of `carolus_env.engine`: copying one copies at most 256 bytes.
-
-## Version history
-
-* v0: first version
+A player usually makes several decisions in a row, and ``agent_selection`` stays on that player
+meanwhile. Dice are rolled inside ``step``. The mask is all zero for everyone but the player to
+move. A game that reaches ``max_rounds`` is truncated. After the end each agent is selected once
+more and takes the action None, as PettingZoo requires. docs/environments.md has the rest.
 """
 
 from __future__ import annotations
@@ -97,15 +38,7 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States
-from carolus_env.envs.options import (
-    RENDER_FPS,
-    RENDER_MODES,
-    RESET_OPTIONS,
-    check_options,
-    first_game,
-    observation_box,
-    rules_for,
-)
+from carolus_env.envs import options as shared
 from carolus_env.games.game import Game
 from carolus_env.records import make_record
 from carolus_env.system.options import instance, integer, one_of, seed_number
@@ -165,9 +98,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's way)
         "name": "carolus_magnus_v0",
-        "render_modes": list(RENDER_MODES[1:]),
+        "render_modes": list(shared.RENDER_MODES[1:]),
         "is_parallelizable": False,
-        "render_fps": RENDER_FPS,
+        "render_fps": shared.RENDER_FPS,
     }
 
     def __init__(
@@ -180,19 +113,19 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         **rules: Unpack[RuleOptions],
     ) -> None:
         super().__init__()
-        self.rules = rules_for(raw_env, players, rules)
-        check_options(illegal, observation, render_mode)
+        self.rules = shared.rules_for(raw_env, players, rules)
+        shared.check_options(illegal, observation, render_mode)
         self.illegal = illegal
         self.render_mode = render_mode
         self._window = Window("Carolus Magnus") if render_mode == "human" else None
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
-        self.state_space = observation_box(players, self._dtype)
+        self.state_space = shared.observation_box(players, self._dtype)
         # PettingZoo declares both, and some libraries read them instead of calling the methods.
         self.observation_spaces = {
             agent: spaces.Dict(
-                observation=observation_box(players, self._dtype),
+                observation=shared.observation_box(players, self._dtype),
                 action_mask=spaces.Box(0, 1, (ACTIONS,), np.int8),
             )
             for agent in self.possible_agents
@@ -200,6 +133,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
         self._game: Game = cast(Game, _NotStarted())
+        self._actions: list[int] = []
         self.agents: list[str] = []
 
     def _known(self, agent: str) -> str:
@@ -222,29 +156,29 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         Args:
             seed: the game's seed, as for `engine.new_games`. None: the first time from the
                 operating system, later drawn from the stream of the last seed.
-            options: ``territories``, ``first_player`` or ``position``, see the module's docstring.
-                Unknown options are ignored with a warning.
+            options: ``territories``, ``first_player`` or ``position`` (docs/environments.md).
 
         Raises:
-            ValueError: for a seed or an option that no game can start from (`PositionError` for a
-                position). The previous game, and the games after it, stay as they were.
+            ValueError: for an unknown option, or a seed or an option that no game can start from
+                (`PositionError` for a position). The previous game, and those after it, stay as
+                they were.
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
-        for key in options:  # PettingZoo's own test passes an unknown one
-            if key not in RESET_OPTIONS:
-                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {RESET_OPTIONS}")
+        shared.check_reset_options(options, (*shared.RESET_OPTIONS, "options"))
+        if "options" in options:  # which PettingZoo's own test passes
+            gymnasium.logger.warn("reset: the option 'options' is ignored")
         random = self._random
         if seed is not None or random is None:
             random = np.random.default_rng(seed)
         elif options:  # which may be refused, and then nothing was drawn
             random = copy.deepcopy(random)
         drawn = int(random.integers(2**63))
-        self._start = first_game(self.rules, options, drawn, seed)
+        self._start = shared.first_game(self.rules, options, drawn, seed)
         self._random = random
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)
-        self._actions: list[int] = []
+        self._actions = []
 
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -412,23 +346,20 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return copy.deepcopy(self)
 
 
-def _takes_arguments_of(
-    made: Callable[Arguments, Any],
-) -> Callable[[Callable[..., CheckedEnv]], Callable[Arguments, CheckedEnv]]:
-    """Give a function the signature of another, for editors, type checkers and ``help``."""
+def _checked(made: Callable[Arguments, raw_env]) -> Callable[Arguments, CheckedEnv]:
+    """Return a maker with the same signature, for editors, type checkers and ``help``."""
 
-    def signed(function: Callable[..., CheckedEnv]) -> Callable[Arguments, CheckedEnv]:
-        signature = inspect.signature(made).replace(return_annotation="CheckedEnv")
-        function.__signature__ = signature  # type: ignore[attr-defined]
-        return function
+    def env(*args: Arguments.args, **options: Arguments.kwargs) -> CheckedEnv:
+        """Return the environment in PettingZoo's wrapper that refuses calls in the wrong order.
 
-    return signed
+        Takes the arguments of `raw_env`.
+        """
+        return CheckedEnv(made(*args, **options))
+
+    signature = inspect.signature(made).replace(return_annotation="CheckedEnv")
+    env.__signature__ = signature  # type: ignore[attr-defined]
+    env.__qualname__ = "env"
+    return env
 
 
-@_takes_arguments_of(raw_env)
-def env(*args: Any, **options: Any) -> CheckedEnv:
-    """Return the environment in PettingZoo's wrapper that refuses calls in the wrong order.
-
-    Takes the arguments of `raw_env`.
-    """
-    return CheckedEnv(raw_env(*args, **options))
+env = _checked(raw_env)

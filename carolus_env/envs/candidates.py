@@ -45,8 +45,6 @@ from carolus_env.planning.plans import (
 from carolus_env.system.arrays import F32, I8, Int, float32, int64
 from carolus_env.system.compiler import inlined, kernel, separate
 
-VERSION: Final = 1
-"""Version of the row layout."""
 AHEAD: Final = 8
 """Number of regions ahead of the Emperor that have entries of their own."""
 KINDS: Final = ("disc", "crown", "turn")
@@ -55,12 +53,11 @@ LIMIT: Final = 8.0
 
 
 class Block(NamedTuple):
-    """A run of entries of a row."""
+    """A run of entries of a row; ``scale`` is the factor of a count."""
 
     name: str
     shape: tuple[int, ...]
     scale: float
-    """Factor of the count."""
     meaning: str
 
 
@@ -122,21 +119,14 @@ def layout_text() -> str:
 class View(NamedTuple):
     """Scratch to encode candidates."""
 
-    after: States
-    """``(1,)`` STATE: the position after a candidate."""
-    features: npt.NDArray[np.float64]
-    """``(4, F)`` float64: the features of each team."""
-    seats: npt.NDArray[np.int64]
-    """``(4,)`` int64: the seats, from the player's side."""
+    after: States  # (1,): the position after a candidate
+    features: npt.NDArray[np.float64]  # (4, F): the features of each team
+    seats: npt.NDArray[np.int64]  # (4,): the seats, from the player's side
 
     @classmethod
     def new(cls) -> View:
-        """Allocate memory."""
-        return cls(
-            np.zeros(1, STATE),
-            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
-            np.zeros(MAX_PLAYERS, np.int64),
-        )
+        features = np.zeros((MAX_TEAMS + 1, len(FEATURES)))
+        return cls(np.zeros(1, STATE), features, np.zeros(MAX_PLAYERS, np.int64))
 
 
 # ------------------------------------------------------------------------------------ rows
@@ -224,15 +214,7 @@ def _write_regions(s: np.void, team: Int, row: F32, at: Int) -> Any:
 
 @separate
 def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
-    """Write the row of the position after a candidate from ``player``'s side; returns its length.
-
-    Args:
-        s: the position after the candidate.
-        player: the seat that chooses.
-        kind: the candidate's kind, an index into `KINDS`.
-        view: a `View`.
-        row: ``(length,)`` float32, written.
-    """
+    """Write the row of ``s``, the position after a candidate of a kind; returns its length."""
     team, teams = int64(s["team"][player]), int64(s["teams"])
     over = s["phase"] == OVER
     row[0] = 1
@@ -259,17 +241,9 @@ def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
 def write_candidates(
     s: np.void, candidates: CandidateList, view: View, choices: I8, rows: F32
 ) -> Int:
-    """List the choices of the player to move in ``s``, and write the row of each.
+    """List the candidates of the player to move, and write the actions and the row of each.
 
-    Args:
-        s: a position in which somebody must decide, or that is over.
-        candidates: a `CandidateList`; its plans, and ``scratch.total``, are written.
-        view: a `View`.
-        choices: ``(K, A)`` int8, written: the actions of each candidate, then -1.
-        rows: ``(K, length)`` float32, written: their rows, then zeros.
-
-    Returns:
-        The number of candidates, at most K; 0 when the game is over.
+    Returns their number, at most K; 0 when the game is over.
     """
     count = 0
     if s["phase"] == OVER:

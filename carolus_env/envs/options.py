@@ -9,7 +9,7 @@ generator, which rolls the dice to come, unless a seed is given.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,36 +18,41 @@ from gymnasium import spaces
 
 from carolus_env import engine
 from carolus_env.engine import chance, observation
-from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
+from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.engine.state import States
 from carolus_env.envs.learner import Starts
 from carolus_env.records import position
 from carolus_env.system.options import one_of
+from carolus_env.system.untrusted import unknown
 
-ILLEGAL = ("raise", "forfeit")
-DTYPES = ("float32", "uint8")
 RENDER_MODES = (None, "ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
 
-def rules_for(env: type, players: int, options: RuleOptions) -> Rules:
+def rules_for(
+    env: Callable[..., Any],
+    players: int,
+    options: Mapping[str, Any],
+    hidden: Container[str] = (),
+) -> Rules:
     """Return the rules that the keywords of an environment name.
 
     Args:
-        env: the environment's class, whose own keywords an error names too.
+        env: the environment's class, which has keywords of its own.
         players: 2, 3 or 4.
-        options: the keywords that are not the environment's own.
+        options: keywords; those of the environment's own are left out.
+        hidden: those of the environment's own that its users cannot give.
 
     Raises:
         TypeError: for an unknown option, naming it and the known ones.
         ValueError: for rules that no game can have.
     """
+    own = [key for key in inspect.signature(env).parameters if key != "rules"]
+    known = [key for key in dict.fromkeys([*own, *OPTIONS]) if key not in hidden]
     for name in options:
-        if name not in OPTIONS:
-            own = [key for key in inspect.signature(env).parameters if key != "rules"]
-            known = ", ".join(dict.fromkeys([*own, *OPTIONS]))
-            raise TypeError(f"{env.__name__} has no option {name!r}, known are {known}")
-    return Rules(players, **options)
+        if name not in known:
+            raise TypeError(unknown("unknown option", name, known))
+    return Rules(players, **{name: options[name] for name in OPTIONS if name in options})
 
 
 def check_options(
@@ -56,17 +61,10 @@ def check_options(
     render_mode: str | None,
     render_modes: tuple[str | None, ...] = RENDER_MODES,
 ) -> None:
-    """Check the options that environments share.
-
-    Raises:
-        ValueError: naming the option, its value and what is allowed.
-    """
-    for name, value, allowed in (
-        ("illegal", illegal, ILLEGAL),
-        ("observation", observation, DTYPES),
-        ("render_mode", render_mode, render_modes),
-    ):
-        one_of(name, value, allowed)
+    """Check the options that environments share."""
+    one_of("illegal", illegal, ("raise", "forfeit"))
+    one_of("observation", observation, ("float32", "uint8"))
+    one_of("render_mode", render_mode, render_modes)
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
@@ -115,22 +113,14 @@ def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int |
 
 
 def check_reset_options(options: Mapping[str, Any], known: Sequence[str] = RESET_OPTIONS) -> None:
-    """Refuse options of other names.
-
-    Raises:
-        ValueError: naming the first one and those that are known.
-    """
+    """Refuse options of other names, by a ValueError."""
     for name in options:
         if name not in known:
-            raise ValueError(f"reset: unknown option {name!r}, known are {', '.join(known)}")
+            raise ValueError(unknown("reset: unknown option", name, known))
 
 
 def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
-    """Return each game's options in a vector environment; a value is one for all or one each.
-
-    Raises:
-        ValueError: when there is another number of values than games.
-    """
+    """Return each game's options in a vector environment; a value is one for all or one each."""
     each: list[dict[str, Any]] = [{} for _ in range(games)]
     for name, value in options.items():
         if name == "position":
@@ -150,20 +140,16 @@ def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
     """Return the maker of `LearnerGames.reset`'s games, one for each mapping of `RESET_OPTIONS`.
 
     In a position the learner takes the seat of the player to move.
-
-    Raises:
-        ValueError: for an unknown option.
     """
     for options in each:
         check_reset_options(options)
 
     def make(seeds: npt.NDArray[np.uint64], by_user: bool) -> tuple[States, npt.NDArray[np.int64]]:
-        games = np.concatenate(
-            [
-                first_game(rules, options, int(seed), int(seed) if by_user else None)
-                for options, seed in zip(each, seeds, strict=True)
-            ]
-        )
+        started = [
+            first_game(rules, options, int(seed), int(seed) if by_user else None)
+            for options, seed in zip(each, seeds, strict=True)
+        ]
+        games = np.concatenate(started)
         chance.roll(games)
         if engine.is_over(games).any():
             raise ValueError("reset: the position's game is over")

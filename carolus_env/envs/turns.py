@@ -6,7 +6,6 @@ observes a row of numbers for each (`candidates`) and picks one by its index.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,8 +71,9 @@ class TurnGames(LearnerGames):
     """`LearnerGames` in which a decision is a disc, a crown or a whole turn.
 
     Args:
-        rules, n, opponents, seat, seed, start: as for `LearnerGames`.
+        rules, n, opponents: as for `LearnerGames`.
         turns: options of the list of candidates.
+        options: ``seat``, ``seed`` and ``start``, as for `LearnerGames`.
 
     Attributes:
         counts: ``(n,)`` int64, the candidates in each game; 0 when it is over.
@@ -88,24 +88,31 @@ class TurnGames(LearnerGames):
         n: int,
         opponents: Opponents,
         *,
-        seat: int | None = None,
-        seed: int | None = None,
-        start: bool = True,
         turns: Turns | None = None,
+        **options: Any,
     ) -> None:
-        n = whole_number("n, the number of games,", n, 1)
-        self.turns = Turns() if turns is None else turns
-        instance("turns", self.turns, Turns, "carolus_env.envs.turns.Turns or None")
         instance("rules", rules, Rules, "carolus_env.Rules")
+        n = whole_number("n, the number of games,", n, 1)
+        self.turns = turns or Turns()
         self.actions = self.turns.candidates
         self.counts = np.zeros(n, np.int64)
         self.left_out = np.zeros(n, np.int64)
         self.choices = np.zeros((n, self.actions, MOST_ACTIONS), np.int8)
         self.rows = np.zeros((n, self.actions, length(rules.players)), np.float32)
         self._list, self._view = self.turns.candidate_list(rules.players), View.new()
-        super().__init__(rules, n, opponents, seat=seat, seed=seed, start=start)
+        super().__init__(rules, n, opponents, **options)
 
     # -------------------------------------------------------------------------------- decisions
+
+    def actions_of(self, number: int) -> list[int]:
+        """Return the actions, in order, of a candidate in the first game.
+
+        Raises:
+            IllegalChoiceError: for an index of no candidate.
+        """
+        if not 0 <= number < self.counts[0]:
+            raise self._refusal(0, number)
+        return [action for action in self.choices[0, number].tolist() if action >= 0]
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
         """Return a mask of the indices that are candidates: ``(n, K)`` int8."""
@@ -128,10 +135,6 @@ class TurnGames(LearnerGames):
         """Return `choices` and `left_out`."""
         return {"choices": self.choices, "left_out": self.left_out}
 
-    def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        super().restore(numbers, arrays)
-        self._list_candidates(self._all)
-
     # -------------------------------------------------------------------------------- inside
 
     def _decide(
@@ -145,9 +148,10 @@ class TurnGames(LearnerGames):
         legal = (actions >= 0) & (actions < self.counts[rows])
         if not legal.all():
             if not forfeits:
-                self._refuse(actions, rows, int(np.argmin(legal)))
+                wrong = int(np.argmin(legal))
+                raise self._refusal(int(rows[wrong]), int(actions[wrong]))
             engine.forfeit(self.states, rows=rows[~legal])
-            self._list_candidates(rows[~legal])
+            self._prepare(rows[~legal])
         deciding = rows[legal]
         chosen = self.choices[deciding, actions[legal]]
         for numbers in chosen.T.astype(np.int64):  # their first actions, then the second ones ...
@@ -159,30 +163,15 @@ class TurnGames(LearnerGames):
                 self.watcher.decided(games, before, numbers)
         return deciding
 
-    def _refuse(
-        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], index: int
-    ) -> None:
-        game = int(rows[index])
-        state = self.states[game]
-        phase, legal = PHASE_NAMES[state["phase"]], list(range(int(self.counts[game])))
-        raise IllegalChoiceError(game, int(state["player"]), phase, int(actions[index]), legal)
+    def _refusal(self, game: int, number: int) -> IllegalChoiceError:
+        state, legal = self.states[game], list(range(int(self.counts[game])))
+        phase = PHASE_NAMES[state["phase"]]
+        return IllegalChoiceError(game, int(state["player"]), phase, number, legal)
 
-    def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
-        super()._play_on(rows)
-        self._list_candidates(rows)
-
-    def _list_candidates(self, rows: npt.NDArray[np.int64]) -> None:
+    def _prepare(self, rows: npt.NDArray[np.int64]) -> None:
         """List the candidates in these rows."""
-        list_in_games(
-            self.states,
-            rows,
-            self._list,
-            self._view,
-            self.counts,
-            self.left_out,
-            self.choices,
-            self.rows,
-        )
+        listed = self.counts, self.left_out, self.choices, self.rows
+        list_in_games(self.states, rows, self._list, self._view, *listed)
 
 
 @entry
@@ -196,18 +185,7 @@ def list_in_games(
     choices: I8,
     encoded: F32,
 ) -> None:
-    """List the candidates of the players to move, in some games.
-
-    Args:
-        states: ``(N,)`` games that wait for a decision, or are over.
-        rows: ``(m,)`` int64, the games to list candidates in.
-        candidates: a `CandidateList` of K candidates.
-        view: a `View`.
-        counts: ``(N,)`` int64, written: the candidates in each game.
-        left_out: ``(N,)`` int64, written: the number of candidates that are not listed.
-        choices: ``(N, K, 5)`` int8, written: the actions of each candidate, then -1.
-        encoded: ``(N, K, length)`` float32, written: the rows of the candidates, then zeros.
-    """
+    """List the candidates in these games, as `TurnGames` has them, into the last four arrays."""
     for i in range(rows.shape[0]):
         g = rows[i]
         counts[g] = write_candidates(states[g], candidates, view, choices[g], encoded[g])

@@ -1,9 +1,8 @@
 """Evaluation of agents: tournaments with ratings, rollouts of positions, a suite of decisions.
 
 `play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
-plays a `Plan`: every pair of agents, one agent against the others, three different agents at a
-time, or teams of two different agents. It keeps its games in a file, resumes after a crash, and
-stops when intervals are narrow enough or a test is decided.
+plays a `Plan`: every pair of agents, or one agent against the others. It keeps its games in a file,
+resumes after a crash, and stops when intervals are narrow enough or a test is decided.
 
 Games of one *deal* share the set-up and the dice of each seat; every deal is played in all
 seatings. The same seed gives the same games, on any number of processes and however many are
@@ -15,8 +14,8 @@ played at once. See docs/evaluation.md.
     >>> result = evaluation.play_pairing(pair, Rules(players=3), 300, seed=1)
     >>> result.win_rate, result.ci95
 
-A tournament: ``seating`` plans who meets whom; ``games`` plays, and keeps results; ``tournament``
-gives blocks of games to workers; ``journal`` is the results file; ``pairing`` has win rates,
+A tournament: ``seating`` plans who meets whom; ``games`` plays; ``tournament`` plays a plan, in
+blocks that workers play; ``journal`` is the results file; ``pairing`` has win rates,
 ``ratings`` Elo, ``sequential`` stop rules; ``summary`` is all that was found; ``tables`` and
 ``report`` (extra ``evaluation``) show it.
 One agent: ``ladder`` has opponents with ratings; ``placing`` and ``bench`` (CarolusBench) rate by

@@ -7,17 +7,22 @@ another version. A test pins the rungs' decisions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.bots import Agent
+from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.games import Results
+from carolus_env.evaluation.journal import ResultsFileError, changes
 from carolus_env.evaluation.regret import measure
 from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.seating import Plan
 from carolus_env.evaluation.suite import Suite, shipped
+from carolus_env.system.files import locked, write_json
+from carolus_env.system.untrusted import DataError, check, expect, get, only, parse_json
 
 NAME: Final = "CarolusBench 1"
 """Name of the protocol in papers, with its version."""
@@ -78,7 +83,7 @@ def rating(played: Plan, results: Results) -> dict[str, Any]:
     """Rate the agent by the games of its tournament."""
     rungs = played.agents[1:]
     met = {
-        spec: results.rows((results.tables == number).any(axis=1))
+        spec: results[(results["table"] == number).any(axis=1)]
         for number, spec in enumerate(rungs, 1)
     }
     elo, low, high = ladder.place(played.rules, met)
@@ -90,3 +95,45 @@ def regret(agent: Agent, players: int) -> dict[str, Any]:
     positions = suite(players)
     result = measure(positions, agent, HALF).summary()
     return {"suite": positions.digest, "regret": {kind: list(row) for kind, row in result.items()}}
+
+
+def read(path: Path, agent: Agent) -> dict[str, Any]:
+    """Return what `write` wrote for this agent.
+
+    Raises:
+        ResultsFileError: for another file, another agent, or one that has been changed since.
+    """
+    try:
+        content: dict[str, Any] = check(parse_json(path.read_bytes()), dict, "it")
+        expect(content, protocol=NAME, agent=agent.name, ladder=LADDER)
+        get(content, "left_out", dict)
+        parts = get(content, "players", dict)
+        only(parts, map(str, DEALS), "players")
+        for players in parts:
+            part = get(parts, players, dict, "players")
+            sources = get(part, "sources", dict, f"players.{players}")
+            now = fingerprint(agent, int(players))
+            if changed := changes([agent.name], [sources], [now]):
+                raise DataError(f"of {', and '.join(changed[0].split(': ', 1))}")
+    except ValueError as error:
+        raise ResultsFileError(path, None, str(error)) from None
+    return content
+
+
+def write(
+    path: Path, agent: Agent, players: Mapping[str, Any], left_out: Mapping[str, str]
+) -> None:
+    """Add numbers of players to the file of an agent's results; the others stay.
+
+    Raises:
+        ResultsFileError: see `read`.
+        BusyError, OSError: when it cannot be written.
+    """
+    with locked(path):
+        old = read(path, agent) if path.exists() else {"players": {}, "left_out": {}}
+        content: dict[str, Any] = {"protocol": NAME, "agent": agent.name, "ladder": LADDER}
+        content["players"] = {**old["players"]}
+        for number, part in players.items():
+            sources = fingerprint(agent, int(number))
+            content["players"][number] = {"seed": SEED, "sources": sources, **part}
+        write_json(path, {**content, "left_out": {**old["left_out"], **left_out}})

@@ -134,9 +134,9 @@ def place(
             raise ValueError(f"no rung of the ladder for {players} players: {spec!r}")
     games = list(met.values())
     result = rate(
-        np.concatenate([np.where(some.tables == 0, 0, k) for k, some in enumerate(games, 1)]),
-        np.concatenate([some.shares for some in games]),
-        np.concatenate([some.deals for some in games]),
+        np.concatenate([np.where(some["table"] == 0, 0, k) for k, some in enumerate(games, 1)]),
+        np.concatenate([some["shares"] for some in games]),
+        np.concatenate([some["deal"] for some in games]),
         len(games) + 1,
         fixed={k: known[spec] for k, spec in enumerate(met, 1)},
         prior=2 if players == 3 else 1,  # a deal of two agents has two line-ups there

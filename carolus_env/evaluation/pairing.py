@@ -44,7 +44,7 @@ class PairingResult:
     """Number of games by the reason for their end (`rules.REASON_NAMES`)."""
     decisions: tuple[int, int]
     seconds: tuple[float, float]
-    """Time that each agent took for its decisions, as far as known."""
+    """Time that each agent took for its decisions."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON."""
@@ -77,23 +77,23 @@ def pairing_result(
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
-    seats = np.stack([results.tables == k for k in pair])
-    scores = (results.shares * seats).sum(axis=2)
+    seats = np.stack([results["table"] == k for k in pair])
+    scores = (results["shares"] * seats).sum(axis=2)
     wins = (scores > 1 - 1e-9).sum(axis=1)
-    low, high = mean_interval(scores[0], results.deals)
+    low, high = mean_interval(scores[0], results["deal"])
     rate = float(scores[0].mean())
-    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in seats]
-    decisions = (results.decisions * seats).sum(axis=(1, 2))
-    seconds = np.nansum(results.seconds * seats, axis=(1, 2))
+    castles = [float(np.average(results["castles"], weights=m, axis=1).mean()) for m in seats]
+    decisions = (results["decisions"] * seats).sum(axis=(1, 2))
+    seconds = (results["seconds"] * seats).sum(axis=(1, 2))
     return PairingResult(
         agents=names,
-        deals=len(np.unique(results.deals)),
+        deals=len(np.unique(results["deal"])),
         games=games,
         wins=(int(wins[0]), int(wins[1])),
         draws=games - int(wins.sum()),
         win_rate=(rate, 1 - rate),
         ci95=((low, high), (1 - high, 1 - low)),
-        mean_rounds=float(results.rounds.mean()),
+        mean_rounds=float(results["rounds"].mean()),
         mean_castles=(castles[0], castles[1]),
         ends=count_ends(results),
         decisions=(int(decisions[0]), int(decisions[1])),
@@ -103,8 +103,8 @@ def pairing_result(
 
 def games_of(results: Results, pair: tuple[int, int]) -> Results:
     """Return the games in which these two agents sat, and no other."""
-    first, second = (results.tables == k for k in pair)
-    return results.rows(first.any(axis=1) & second.any(axis=1) & (first | second).all(axis=1))
+    first, second = (results["table"] == k for k in pair)
+    return results[first.any(axis=1) & second.any(axis=1) & (first | second).all(axis=1)]
 
 
 def deal_scores(results: Results, pair: tuple[int, int]) -> tuple[F64, int]:
@@ -115,8 +115,8 @@ def deal_scores(results: Results, pair: tuple[int, int]) -> tuple[F64, int]:
         pair: two agents that meet.
     """
     met = games_of(results, pair)
-    scores = (met.shares * (met.tables == pair[0])).sum(axis=1)
-    _, places, sizes = np.unique(met.deals, return_inverse=True, return_counts=True)
+    scores = (met["shares"] * (met["table"] == pair[0])).sum(axis=1)
+    _, places, sizes = np.unique(met["deal"], return_inverse=True, return_counts=True)
     sums = np.bincount(places.reshape(-1), weights=scores)
     return sums / sizes, int(sizes[0]) if len(sizes) else 0
 
@@ -157,7 +157,7 @@ def play_pairing(
 
 def count_ends(results: Results) -> dict[str, int]:
     """Return the number of games by the reason for their end."""
-    counts = np.bincount(results.reasons).tolist()
+    counts = np.bincount(results["reason"]).tolist()
     return {str(REASON_NAMES[reason]): count for reason, count in enumerate(counts) if count}
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
-from carolus_env.bots import Agent, AgentLike, is_compiled, make
+import numpy as np
+
+from carolus_env.bots import Agent, is_compiled, make
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.games import Results, play_games, warm_up
-from carolus_env.evaluation.pairing import PairingResult, pairing_result, play_pairing
+from carolus_env.evaluation.games import Results, warm_up
+from carolus_env.evaluation.pairing import pairing_result, play_pairing
 from carolus_env.evaluation.regret import ALL, measure
-from carolus_env.evaluation.seating import Plan, deals_for, pairing
+from carolus_env.evaluation.seating import Plan, deals_for
 from carolus_env.evaluation.suite import shipped
+from carolus_env.evaluation.tournament import Block, play_plan
 from carolus_env.system import cancellation, threads
+from carolus_env.system.executors import InProcess, Job
 
 EVAL_SEED: Final = 1_000_000_007
 """Seed of the deals of evaluations, far from the seeds of training games."""
@@ -26,16 +30,12 @@ NARROW_RATE: Final = 0.08
 """Width of a win rate's 95 % interval at which the games against an opponent end."""
 NARROW_ELO: Final = 80.0
 """Width of the rating's 95 % interval, in Elo points, at which games against rungs end."""
-_BLOCK: Final = 100
-"""Games between two looks at an interval."""
-_FEW: Final = 12
-"""Games against each rung for a rough rating."""
-_FAR: Final = 0.1
-"""Win rates less than this from 0 or 1 mean that a rung is too far from the agent."""
+_BLOCK: Final = 100  # games between two looks at an interval
+_FEW: Final = 12  # games against each rung for a rough rating
+_FAR: Final = 0.1  # win rates less than this from 0 or 1: a rung is too far from the agent
 
 Advance = Callable[[str, int], None]
 """A function of an opponent and the number of games against it so far."""
-Narrow = Callable[[Results], bool]
 
 
 @dataclass(frozen=True)
@@ -102,41 +102,55 @@ def evaluate(
         ArenaError: when an agent fails.
         Stopped: when the work is to end (`system.cancellation`).
     """
-    players = rules.players
-    match = _Match(agent, rules, games, threads, advance)
-    played = {ladder.ANCHOR: match.play(ladder.ANCHOR, match.rate_is_narrow)}
-    rate = match.result(played[ladder.ANCHOR]).win_rate[0]
+    played: dict[str, Results] = {}
     met: dict[str, Results] = {}
-    if _FAR < rate < 1 - _FAR:
+
+    def rate(results: Results) -> tuple[float, float, float]:
+        result = pairing_result(("", ""), results)
+        return result.win_rate[0], *result.ci95[0]
+
+    def place(spec: str, results: Results) -> tuple[float, float, float]:
+        return ladder.place(rules, {**met, spec: results})
+
+    def play(spec: str, interval: Callable[[Results], tuple[float, ...]], narrow: float) -> Results:
+        """Play deals against an agent until the interval is narrow, or all are played."""
+        if spec not in played:
+            parts: list[Results] = []
+
+            def enough() -> bool:
+                _, low, high = interval(np.concatenate(parts))
+                return high - low < narrow
+
+            for block in _blocks(agent, spec, rules, games, enough, threads, advance):
+                parts.append(block.results)
+            played[spec] = np.concatenate(parts)
+        return played[spec]
+
+    win_rate, *_ = rate(play(ladder.ANCHOR, rate, NARROW_RATE))
+    if _FAR < win_rate < 1 - _FAR:
         met[ladder.ANCHOR] = played[ladder.ANCHOR]
-        elo, low, high = ladder.place(rules, met)
+        elo, low, high = place(ladder.ANCHOR, met[ladder.ANCHOR])
     elif near is not None and _stands_near(agent, rules, near):
         elo = near
     else:
         elo = ladder.guess(agent, rules, _FEW, EVAL_SEED)
-
-    def elo_is_narrow(results: Results) -> bool:
-        _, low, high = ladder.place(rules, {**met, spec: results})
-        return high - low < NARROW_ELO
-
     while len(met) < MOST_RUNGS:
-        first, second = ladder.nearest(players, elo, 2)
+        first, second = ladder.nearest(rules.players, elo, 2)
         if first.spec in met and len(met) >= 2:
             break
         spec = second.spec if first.spec in met else first.spec
-        if spec not in played:
-            played[spec] = match.play(spec, elo_is_narrow)
-        met[spec] = played[spec]
-        elo, low, high = ladder.place(rules, met)
+        met[spec] = play(spec, partial(place, spec), NARROW_ELO)
+        elo, low, high = place(spec, met[spec])
     for spec in bots:
-        if spec not in played:
-            played[spec] = match.play(spec, match.rate_is_narrow)
+        play(spec, rate, NARROW_RATE)
     results = {}
-    for spec, games_played in played.items():
-        result = match.result(games_played)
-        numbers = {"win_rate": result.win_rate[0], "ci95": list(result.ci95[0])}
-        results[spec] = {**numbers, "games": result.games}
-    regret = None if half is None else _regret(agent, players, half)
+    for spec, some in played.items():
+        win_rate, *ends = rate(some)
+        results[spec] = {"win_rate": win_rate, "ci95": ends, "games": len(some)}
+    regret = None
+    if half is not None:
+        measured = measure(shipped(rules.players), agent, half).summary()[ALL]
+        regret = [measured.mean, measured.low, measured.high]
     return Evaluation(elo, low, high, list(met), results, regret)
 
 
@@ -148,86 +162,65 @@ def prepare(agent: Agent, rules: Rules) -> None:
     warm_up(rungs, rules)
 
 
-class _Match:
-    """An agent against others, on threads.
+def _blocks(
+    agent: Agent,
+    spec: str,
+    rules: Rules,
+    games: int,
+    enough: Callable[[], bool],
+    threads: int,
+    advance: Advance,
+) -> Iterator[Block]:
+    """Play an agent against another one until it is enough."""
+    pair = agent, make(spec)
+    plan = Plan(rules, ("learner", spec), seed=EVAL_SEED)
+    plan = Plan(rules, plan.agents, deals=deals_for(games, plan.games_per_deal), seed=EVAL_SEED)
+    step = deals_for(_BLOCK, plan.games_per_deal)
 
-    Args: those of `evaluate`.
+    def looks() -> Iterator[int]:
+        deals = 0
+        while deals < plan.deals:
+            deals = min(deals + max(step, deals // 8), plan.deals)  # looks take time, too
+            yield deals
+
+    # An agent that is not compiled holds the interpreter's lock, and may be a user's, which expects
+    # to be alone.
+    workers = _Threads(threads) if threads > 1 and all(map(is_compiled, pair)) else InProcess()
+    advance(spec, 0)
+    for block in play_plan(plan, pair, workers, enough, looks=looks(), seconds=1e-9):
+        advance(spec, block.start + len(block.results))
+        yield block
+
+
+class _Threads(InProcess):
+    """Threads of this process that play a part of each block; each has agents of its own.
+
+    Agents remember what they plan.
     """
 
-    def __init__(
-        self, agent: Agent, rules: Rules, games: int, threads: int, advance: Advance
-    ) -> None:
-        self._agent, self._rules, self._advance = agent, rules, advance
-        self._threads = threads
-        self._seatings = len(pairing(rules).seatings)
-        self._deals = deals_for(games, self._seatings)
+    def __init__(self, count: int) -> None:
+        self._threads = count
 
-    def result(self, results: Results) -> PairingResult:
-        """Return the agent's result against an opponent."""
-        return pairing_result(("", ""), results)
+    def function(self, job: Job) -> Callable[..., Any]:
+        players = [job(), *(deepcopy(job)() for _ in range(1, self._threads))]
+        flag = cancellation.current()
 
-    def rate_is_narrow(self, results: Results) -> bool:
-        """Return whether the interval of the win rate is narrow."""
-        low, high = self.result(results).ci95[0]
-        return high - low < NARROW_RATE
-
-    def play(self, spec: str, narrow: Narrow, opponent: AgentLike | None = None) -> Results:
-        """Play deals against an agent until ``narrow`` holds, or all are played.
-
-        Args:
-            spec: the opponent's name.
-            narrow: a function of the games so far.
-            opponent: the opponent; None: the agent that the name specifies.
-        """
-        plan = Plan(self._rules, ("learner", spec), deals=self._deals, seed=EVAL_SEED)
-        self._advance(spec, 0)
-        # Agents remember what they plan, so each thread has its own. One that is not compiled
-        # holds the interpreter's lock, and may be a user's, which expects to be alone.
-        pairs = [(self._agent, make(spec if opponent is None else opponent))]
-        if all(map(is_compiled, pairs[0])):
-            pairs += [deepcopy(pairs[0]) for _ in range(1, self._threads)]
-        warm_up(pairs[0], self._rules)
-        parts: list[Results] = []
-        start, step = 0, deals_for(_BLOCK, self._seatings)
-        while start < plan.deals and (start == 0 or not narrow(Results.joined(parts))):
-            stop = min(start + max(step, start // 8), plan.deals)  # looks take time, too
-            parts += self._play_deals(plan, start, stop, pairs)
-            start = stop
-        return Results.joined(parts)
-
-    def _play_deals(
-        self, plan: Plan, start: int, stop: int, pairs: Sequence[tuple[Agent, Agent]]
-    ) -> list[Results]:
-        """Play deals ``start`` to ``stop - 1`` of a plan, a part on each thread."""
-        flag, lock, before = cancellation.current(), threading.Lock(), start * self._seatings
-        done: dict[int, int] = {}
-
-        def play(part: tuple[int, slice]) -> Results:
-            worker, deals = part
-
-            def advance(games: int) -> None:
-                with lock:
-                    done[worker] = games
-                    self._advance(plan.agents[1], before + sum(done.values()))
-
-            first, last = (self._seatings * (start + end) for end in (deals.start, deals.stop))
+        def play(task: tuple[Callable[..., Any], int, int]) -> Block:
+            player, start, stop = task
             with flag.watched():
-                return play_games(
-                    plan.fixtures(first, last),
-                    pairs[worker],
-                    plan.rules,
-                    seed=plan.seed,
-                    progress=advance,
-                )
+                block: Block = player(start, stop)
+                return block
 
-        parts = threads.runs(stop - start, len(pairs))
-        return threads.together(play, list(enumerate(parts)))
+        def block(start: int, stop: int) -> Block:
+            runs = threads.runs(stop - start, len(players))
+            tasks = zip(players, runs, strict=False)
+            parts = threads.together(
+                play, [(player, start + run.start, start + run.stop) for player, run in tasks]
+            )
+            results = np.concatenate([part.results for part in parts])
+            return Block(start, results, sum(part.seconds for part in parts), [])
 
-
-def _regret(agent: Agent, players: int, half: str) -> list[float]:
-    """Return the agent's regret per decision on a half of the suite."""
-    result = measure(shipped(players), agent, half).summary()[ALL]
-    return [result.mean, result.low, result.high]
+        return block
 
 
 def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
@@ -235,23 +228,3 @@ def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
     [rung] = ladder.nearest(rules.players, elo)
     played = play_pairing((agent, make(rung.spec)), rules, _FEW, seed=EVAL_SEED)
     return _FAR < played.win_rate[0] < 1 - _FAR
-
-
-def not_clearly_weaker(
-    agent: Agent,
-    other: Agent,
-    rules: Rules,
-    games: int,
-    *,
-    threads: int = 1,
-    advance: Advance = lambda spec, games: None,
-) -> bool:
-    """Return whether the first of two agents is not clearly weaker: 1/2 lies in its interval.
-
-    A hundred games cannot tell a little stronger from a little weaker. To ask for half of them
-    would leave many a run with an early network. ``threads`` and ``advance`` are those of
-    `evaluate`; the other agent is called ``best``.
-    """
-    match = _Match(agent, rules, games, threads, advance)
-    played = match.play("best", lambda results: False, other)
-    return match.result(played).ci95[0][1] >= 0.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,14 +21,17 @@ from carolus_env.bots import Agent, Checked, lockstep
 from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE, Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, copy, equal, pick
+from carolus_env.evaluation import rollouts
 from carolus_env.evaluation.games import agent_error, refusal
-from carolus_env.evaluation.rollouts import KINDS, after, standard_error
-from carolus_env.evaluation.suite import STAGES, Suite, SuiteError, SuitePosition, shipped
+from carolus_env.evaluation.rollouts import KINDS
+from carolus_env.evaluation.suite import STAGES, Suite, SuitePosition, shipped
 from carolus_env.records import Record, write_records
 from carolus_env.system.arrays import F64
 from carolus_env.system.command import aligned
 from carolus_env.system.failures import message
 from carolus_env.system.files import write_json
+from carolus_env.system.options import instance, whole_number, whole_numbers
+from carolus_env.system.untrusted import shown
 
 GAMES: Final = 50
 """Games from a choice that the suite does not list, and as many from the best candidate."""
@@ -67,10 +70,15 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
 
     Raises:
         AgentError: when the agent answers something else than legal actions.
+        TypeError, ValueError: for something else.
     """
+    instance("agent", agent, Agent, "an agent (carolus_env.make makes one)")
     agent = agent if isinstance(agent, Checked) else Checked(agent)
     after = copy(states)
-    streams = Deals.of(seed, numbers).roots
+    if not np.isin(after["phase"], list(rollouts.DECISIONS)).all():
+        raise ValueError("states must be games in which a decision is due")
+    numbers = whole_numbers("numbers", numbers, (len(after),))
+    streams = Deals.of(whole_number("seed", seed, 0, 2**64 - 1), numbers).roots
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
     placing, calls, decisions = after["phase"] == PLACE, itertools.count(), 0
 
@@ -149,19 +157,17 @@ class Measured:
             rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
             drawn[name] = values[rows].mean(axis=1)
             result[name] = _regret(values.mean(), drawn[name], len(values))
-        for name, weight in ((ALL, None), (GAME, self.suite.header["per_game"])):
-            weights = {
-                kind: result[kind].decisions / len(kinds) if weight is None else weight[kind]
-                for kind in KINDS
-                if kind in result
-            }
-            mean = sum(result[kind].mean * often for kind, often in weights.items())
-            total = np.sum([drawn[kind] * often for kind, often in weights.items()], axis=0)
+        shares = {kind: np.mean(kinds == kind) for kind in KINDS}
+        for name, weights in ((ALL, shares), (GAME, self.suite.header["per_game"])):
+            asked = [kind for kind in KINDS if kind in result]
+            mean = sum(result[kind].mean * weights[kind] for kind in asked)
+            total = np.sum([drawn[kind] * weights[kind] for kind in asked], axis=0)
             result[name] = _regret(mean, total, len(kinds))
         return result
 
     def worst(self, count: int) -> list[int]:
         """Return the rows of the decisions with the most regret, the worst first."""
+        count = whole_number("count", count, 0)
         return [int(row) for row in np.argsort(-self.regrets, kind="stable")[:count]]
 
 
@@ -185,46 +191,45 @@ def measure(
     same result; which other decisions are asked does not matter.
 
     Args:
-        suite: a suite of `suite.shipped` or `suite.read_suite`.
+        suite: a suite, as `suite.shipped` returns it.
         agent: the agent to measure.
         half: ``report``, ``learn`` or ``all``.
         games: number of games from an unlisted choice, and from the best candidate beside it.
         decisions: decisions of the suite, instead of a half.
 
     Raises:
-        ValueError: for another half, or games less than 2.
+        TypeError, ValueError: for something else.
         AgentError: when the agent answers something else than legal actions.
     """
-    if games < 2:
-        raise ValueError(f"games must be 2 or more, got {games}")
-    selected = tuple(suite.half(half) if decisions is None else decisions)
-    numbers = np.array([decision.number for decision in selected], np.int64)
-    states = np.concatenate([decision.state() for decision in selected])
+    instance("suite", suite, Suite, "a suite of decisions (suite.shipped(players))")
+    games = whole_number("games", games, 2, rollouts.MOST_GAMES)
+    decisions = suite.half(half) if decisions is None else decisions
+    instance("decisions", decisions, Sequence, "a list of the suite's decisions")
+    fit = [isinstance(one, SuitePosition) and len(one.seated) == suite.players for one in decisions]
+    if not (fit and all(fit)):
+        raise ValueError(f"decisions must be one or more of the suite, got {shown(decisions)}")
+    numbers = np.array([decision.number for decision in decisions], np.int64)
+    states = np.concatenate([decision.state() for decision in decisions])
     started = time.perf_counter()
     chosen = choose(agent, states, numbers, _CHOICE_SEED)
     seconds = time.perf_counter() - started
-    regrets, errors = np.zeros(len(selected)), np.zeros(len(selected))
-    unlisted = []
-    for row, decision in enumerate(selected):
-        ends = after(states[row], [candidate.actions for candidate in decision.candidates])
-        ends["generator"] = 0
-        same = np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row))))
-        if len(same):
-            regrets[row] = decision.candidates[same[0]].regret
-            errors[row] = decision.candidates[same[0]].regret_error
-        else:
-            unlisted.append(row)
-    if unlisted:
-        missed = [selected[row] for row in unlisted]
-        best = [after(states[row], [selected[row].best.actions]) for row in unlisted]
-        ends = np.concatenate([*best, pick(chosen.after, np.array(unlisted))])
-        regrets[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
-    listed = np.ones(len(selected), np.bool_)
-    listed[unlisted] = False
+    regrets, errors = np.zeros(len(decisions)), np.zeros(len(decisions))
+    best, listed = copy(states), np.zeros(len(decisions), np.bool_)
+    for row, decision in enumerate(decisions):
+        ends = rollouts.after(states[row], [each.actions for each in decision.candidates])
+        ends["generator"], best[row] = 0, ends[0]
+        for same in np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row)))):
+            candidate, listed[row] = decision.candidates[same], True
+            regrets[row], errors[row] = candidate.regret, candidate.regret_error
+    missed = np.flatnonzero(~listed)
+    if len(missed):
+        teams = np.array([decision.team for decision in decisions])[missed]
+        ends = np.concatenate([pick(best, missed), pick(chosen.after, missed)])
+        regrets[missed], errors[missed] = _rolled_out(suite, numbers[missed], teams, ends, games)
     return Measured(
         agent.name,
         suite,
-        selected,
+        tuple(decisions),
         tuple(chosen.actions),
         regrets,
         errors,
@@ -235,24 +240,21 @@ def measure(
 
 
 def _rolled_out(
-    suite: Suite, decisions: Sequence[SuitePosition], ends: States, games: int
+    suite: Suite,
+    numbers: npt.NDArray[np.int64],
+    teams: npt.NDArray[np.int64],
+    ends: States,
+    games: int,
 ) -> tuple[F64, F64]:
     """Return the regret of choices, and the standard errors, by rollouts with the same dice.
 
-    Args:
-        suite: the suite, which says how rollouts are played.
-        decisions: the ``D`` decisions.
-        ends: ``(2 D,)`` the positions after the best candidates, then those after the choices.
-        games: number of games from each.
+    ``ends`` are the positions after the best candidates, then those after the choices.
     """
-    ends["generator"] = 0
-    numbers = np.array([decision.number for decision in decisions], np.int64)
     names = np.tile((numbers[:, None] * games + np.arange(games)).ravel(), 2)
-    played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names, names)
-    teams = np.array([decision.team for decision in decisions])
-    best, chosen = played.shares.reshape(2, len(decisions), games, -1)
+    played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names)
+    best, chosen = played.shares.reshape(2, len(numbers), games, -1)
     behind = np.take_along_axis(best - chosen, teams[:, None, None], axis=2)[..., 0]
-    return behind.mean(axis=1), np.array([standard_error(values) for values in behind])
+    return behind.mean(axis=1), np.array([rollouts.standard_error(values) for values in behind])
 
 
 def optimism(decisions: Sequence[SuitePosition]) -> float:
@@ -304,26 +306,32 @@ def measure_agents(
         quiet: print nothing.
 
     Raises:
-        SuiteError: when the package has no such suite.
         ValueError: for no agents, and when all are left out.
         ArenaError: when an agent fails.
         OSError: when a file cannot be written.
     """
+    for agent in instance("agents", agents, Sequence, "a list of agents"):
+        instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")
     if not agents:
-        raise ValueError("a suite measures one agent or more, got none")
-    chosen = suites(players)
+        raise ValueError("a suite measures one agent or more, got no agents")
+    suites = [shipped(number) for number in ((2, 3, 4) if players is None else (players,))]
     reasons = {
         suite.players: [refusal(agent, Rules(suite.players)) for agent in agents]
-        for suite in chosen
+        for suite in suites
     }
     if all(map(all, reasons.values())):
         raise ValueError(next(iter(reasons.values()))[0])
-    left_out = {number: sorted({*filter(None, some)}) for number, some in reasons.items()}
-    results: list[list[Measured]] = []
-    for suite in chosen:
-        if not quiet:
-            for reason in left_out[suite.players]:
-                print(f"Left out of {suite.players} players: {reason}")
+    results: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "half": HALF,
+        "games_if_unlisted": GAMES,
+        "suites": [],
+        "left_out": {n: left for n, some in reasons.items() if (left := sorted({*some} - {""}))},
+    }
+    for suite in suites:
+        for reason in () if quiet else results["left_out"].get(suite.players, ()):
+            print(f"Left out of {suite.players} players: {reason}")
         measured: list[Measured] = []
         try:
             for agent, reason in zip(agents, reasons[suite.players], strict=True):
@@ -331,10 +339,10 @@ def measure_agents(
                     measured.append(_measured(suite, agent))
         finally:
             if measured:
-                results.append(measured)
+                results["suites"].append(_as_data(measured))
                 _show(measured, out, quiet=quiet)
                 for file in filter(None, (json, out and out / RESULT_FILE)):
-                    write_json(file, result(results, left_out))
+                    write_json(file, results)
 
 
 def _measured(suite: Suite, agent: Agent) -> Measured:
@@ -342,6 +350,32 @@ def _measured(suite: Suite, agent: Agent) -> Measured:
         return measure(suite, agent, HALF)
     except Exception as error:  # a user's agent can fail in any way
         raise agent_error(error, agent.name, f" failed with {message(error)}") from error
+
+
+def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:
+    """Return what was measured by one suite, JSON-ready."""
+    suite, decisions = measured[0].suite, measured[0].decisions
+    return {
+        "players": suite.players,
+        "suite": suite.digest,
+        "base": suite.base,
+        "error": suite.header["error"],
+        "decisions": [decision.number for decision in decisions],
+        "optimism": optimism(decisions),
+        "agents": [
+            {
+                "spec": each.agent,
+                "regret": {name: regret._asdict() for name, regret in each.summary().items()},
+                "regrets": each.regrets.round(5).tolist(),
+                "errors": each.errors.round(5).tolist(),
+                "listed": each.listed.tolist(),
+                "actions": each.actions,
+                "answers": each.answers,
+                "seconds": round(each.seconds, 3),
+            }
+            for each in measured
+        ],
+    }
 
 
 def _show(measured: Sequence[Measured], out: Path | None, *, quiet: bool) -> None:
@@ -355,28 +389,6 @@ def _show(measured: Sequence[Measured], out: Path | None, *, quiet: bool) -> Non
             print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
 
 
-def suites(players: int | None) -> list[Suite]:
-    """Return the package's suite for a number of players; None: all suites.
-
-    Raises:
-        SuiteError: when there is none.
-    """
-    if players is not None:
-        return [shipped(players)]
-    chosen = []
-    for number in (2, 3, 4):
-        try:
-            chosen.append(shipped(number))
-        except SuiteError:
-            continue
-    if not chosen:
-        raise SuiteError("the package has no suites")
-    return chosen
-
-
-# ------------------------------------------------------------------------------------ table
-
-
 def table(measured: Sequence[Measured]) -> str:
     """Return a row for each agent: regret by kind and in all, and the number of choices listed."""
     suite, decisions = measured[0].suite, measured[0].decisions
@@ -388,21 +400,16 @@ def table(measured: Sequence[Measured]) -> str:
         "",
     ]
     kinds = [kind for kind in KINDS if any(each.kind == kind for each in decisions)]
-    head = ("agent", *(f"a {kind}" for kind in kinds), "a decision", "listed", "s")
-    rows = [head]
+    rows = [("agent", *(f"a {kind}" for kind in kinds), "a decision", "listed", "s")]
     for result in measured:
         regrets = result.summary()
-        cells = [_cell(regrets[name]) for name in (*kinds, ALL)]
+        cells = [
+            f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+            for mean, low, high, _ in (regrets[name] for name in (*kinds, ALL))
+        ]
         listed = f"{100 * result.listed.mean():.0f} %"
         rows.append((result.agent, *cells, listed, f"{result.seconds:.1f}"))
     return "\n".join([*lines, *aligned(rows), ""])
-
-
-def _cell(regret: Regret) -> str:
-    return f"{100 * regret.mean:.1f} [{100 * regret.low:.1f}, {100 * regret.high:.1f}]"
-
-
-# ------------------------------------------------------------------------------------ the worst
 
 
 def records(measured: Measured, count: int) -> list[Record]:
@@ -414,9 +421,9 @@ def records(measured: Measured, count: int) -> list[Record]:
     for row in measured.worst(count):
         decision = measured.decisions[row]
         seat = int(decision.state()["player"][0])
-        cost = f"{100 * measured.regrets[row]:.0f} %"
+        regret = f"regret {100 * measured.regrets[row]:.0f} %"
         for name, actions in (
-            (f"lost {cost}: {measured.agent}", measured.actions[row]),
+            (f"{regret}: {measured.agent}", measured.actions[row]),
             ("the best choice", decision.best.actions),
         ):
             record = decision.record()
@@ -425,46 +432,3 @@ def records(measured: Measured, count: int) -> list[Record]:
             names[seat] = name
             lines.append({**record, "game": decision.number, "names": names})
     return lines
-
-
-# ------------------------------------------------------------------------------------ JSON
-
-
-def result(
-    measurements: Sequence[Sequence[Measured]], left_out: Mapping[int, Sequence[str]]
-) -> dict[str, Any]:
-    """Return all that was measured, and who was left out, by number of players, JSON-ready."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "half": HALF,
-        "games_if_unlisted": GAMES,
-        "suites": [_suite(measured) for measured in measurements],
-        "left_out": {number: list(reasons) for number, reasons in left_out.items() if reasons},
-    }
-
-
-def _suite(measured: Sequence[Measured]) -> dict[str, Any]:
-    suite, decisions = measured[0].suite, measured[0].decisions
-    return {
-        "players": suite.players,
-        "suite": suite.digest,
-        "base": suite.base,
-        "error": suite.header["error"],
-        "decisions": [decision.number for decision in decisions],
-        "optimism": optimism(decisions),
-        "agents": [_agent(result) for result in measured],
-    }
-
-
-def _agent(measured: Measured) -> dict[str, Any]:
-    return {
-        "spec": measured.agent,
-        "regret": {name: regret._asdict() for name, regret in measured.summary().items()},
-        "regrets": [round(float(regret), 5) for regret in measured.regrets],
-        "errors": [round(float(error), 5) for error in measured.errors],
-        "listed": [bool(flag) for flag in measured.listed],
-        "actions": [list(actions) for actions in measured.actions],
-        "answers": measured.answers,
-        "seconds": round(measured.seconds, 3),
-    }

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
@@ -25,14 +25,24 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import AgentLike
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    OVER,
+    PHASE_NAMES,
+    PLACE,
+    ROLL,
+)
 from carolus_env.engine.state import States, pick, single
 from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
 from carolus_env.system.arrays import F64
-from carolus_env.system.options import check_fields, option
+from carolus_env.system.options import check_fields, instance, option, whole_number
 from carolus_env.system.threads import MOST_THREADS
+from carolus_env.system.untrusted import shown
 
 BASE: Final = "rollout_policy"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/bench.md#rollouts)."""
@@ -79,7 +89,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Rollout:
+class Analysis:
     """A position rolled out.
 
     Attributes:
@@ -162,60 +172,64 @@ class Options:
 
 
 def roll_out(
-    state: np.void,
+    state: np.void | States,
     choices: Sequence[Sequence[int]] | None = None,
     options: Options | None = None,
     *,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
-) -> Rollout:
+) -> Analysis:
     """Roll a position out.
 
     Args:
-        state: game ``states[i]``, in which a decision is due.
+        state: one game in which a decision is due: ``states[i]``, or a batch of one.
         choices: candidates, each as its actions in order; None: those of `candidates`.
         options: the options; by default those of `Options`.
         seed: the same seed gives the same games.
         progress: a function of the number of games played, all candidates together.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: when no decision is due, or for candidates that cannot be played.
         IllegalActionError: for an illegal action.
     """
-    options = options or Options()
+    options = Options() if options is None else options
+    instance("options", options, Options, "rollouts.Options(...)")
+    state = single(state)[0]
     kind_of(state)  # refuses a game in which no decision is due
-    compared = candidates(state) if choices is None else [tuple(map(int, c)) for c in choices]
+    compared = candidates(state) if choices is None else _choices(choices)
     if not compared:
-        raise ValueError("a rollout needs one candidate or more")
+        raise ValueError("choices must be one candidate or more, got none")
     if len(set(compared)) < len(compared):
-        raise ValueError("a candidate is given twice")
+        raise ValueError("choices must be different, a candidate is given twice")
     starts = after(state, compared)
     sampler = options.sampler(int(state["players"]), seed)
-    tally = _Tally(len(compared), int(state["teams"]), int(state["team"][state["player"]]))
+    samples = _Samples(len(compared), int(state["team"][state["player"]]))
     looks = set(looks_after(options.games))
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * len(looks)))
-    started, ended = time.perf_counter(), "games"
-    while (done := tally.most) < options.games:
-        active = np.flatnonzero(~tally.dropped)
+    started, ended, decisions, done = time.perf_counter(), "games", 0, 0
+    while done < options.games:
+        left = np.flatnonzero(~samples.dropped)
         games = min(PORTION, options.games - done)
-        places = np.tile(np.arange(games), len(active))
-        played = sampler.play(pick(starts, np.repeat(active, games)), done + places, places)
-        tally.add(active, played.shares.reshape(len(active), games, -1))
-        tally.decisions += played.decisions
+        numbers = np.tile(np.arange(done, done + games), len(left))
+        played = sampler.play(pick(starts, np.repeat(left, games)), numbers)
+        samples.add(left, played.shares.reshape(len(left), games, -1))
+        done, decisions = done + games, decisions + played.decisions
         if progress is not None:
-            progress(int(tally.games.sum()))
-        if tally.most not in looks:
+            progress(int(samples.games.sum()))
+        if done not in looks:
             continue
-        tally.drop(sure)
-        alone = (~tally.dropped).sum() == 1
-        if options.error is None:
-            if alone and len(compared) > 1:
-                ended = "best"
-                break
-        elif tally.largest_error() <= options.error:
+        samples.drop(sure)
+        alone = (~samples.dropped).sum() == 1
+        if options.error is None and alone and len(compared) > 1:
+            ended = "best"
+            break
+        if options.error is not None and samples.largest_error() <= options.error:
             ended = "best" if alone else "error"
             break
-    return tally.result(compared, ended, time.perf_counter() - started)
+    order = samples.order()
+    estimates = tuple(samples.estimate(row, order[0], compared[row]) for row in order)
+    return Analysis(estimates, samples.team, ended, decisions, time.perf_counter() - started)
 
 
 def looks_after(games: int) -> Iterator[int]:
@@ -230,94 +244,63 @@ def looks_after(games: int) -> Iterator[int]:
         yield done
 
 
-@dataclass
-class _Tally:
-    """The samples of every candidate."""
+class _Samples:
+    """The shares of each candidate's games. Games of one number have the same dice."""
 
-    candidates: int
-    teams: int
-    team: int
-    decisions: int = 0
-    games: npt.NDArray[np.int64] = field(init=False)
-    dropped: npt.NDArray[np.bool_] = field(init=False)
-    _parts: list[list[F64]] = field(init=False)
+    def __init__(self, candidates: int, team: int) -> None:
+        self.team = team
+        self.games = np.zeros(candidates, np.int64)
+        self.dropped = np.zeros(candidates, np.bool_)
+        self._parts: list[list[F64]] = [[] for _ in range(candidates)]
 
-    def __post_init__(self) -> None:
-        self.games = np.zeros(self.candidates, np.int64)
-        self.dropped = np.zeros(self.candidates, np.bool_)
-        self._parts = [[] for _ in range(self.candidates)]
-
-    @property
-    def most(self) -> int:
-        """Games of a remaining candidate."""
-        return int(self.games.max())
-
-    def add(self, rows: npt.NDArray[np.int64], values: F64) -> None:
+    def add(self, rows: npt.NDArray[np.int64], shares: F64) -> None:
         """Add ``(candidates, games, teams)``."""
-        self.games[rows] += values.shape[1]
-        for row, shares in zip(rows, values, strict=True):
-            self._parts[row].append(shares)
+        self.games[rows] += shares.shape[1]
+        for row, of_row in zip(rows, shares, strict=True):
+            self._parts[row].append(of_row)
 
-    def samples(self, row: int) -> F64:
-        """Return the shares of a candidate's games, ``(games, teams)``."""
+    def of(self, row: int) -> F64:
+        """Return ``(games, teams)``."""
         if len(self._parts[row]) > 1:
             self._parts[row] = [np.concatenate(self._parts[row])]
         return self._parts[row][0]
 
-    def means(self) -> F64:
-        """Return each candidate's mean for the team that decides."""
-        rows = range(self.candidates)
-        return np.array([self.samples(row)[:, self.team].mean() for row in rows])
-
-    def best(self) -> int:
-        """Return the best remaining candidate."""
-        means = np.where(self.dropped, -np.inf, self.means())
-        return int(means.argmax())
+    def order(self) -> list[int]:
+        """Return all candidates: the best one that is left first, the dropped ones last."""
+        means = [self.of(row)[:, self.team].mean() for row in range(len(self.games))]
+        return sorted(range(len(means)), key=lambda row: (self.dropped[row], -means[row]))
 
     def behind(self, row: int, best: int) -> tuple[float, float]:
-        """Return a candidate's regret against the best one, and the standard error.
-
-        Games of the same number have the same dice, so the difference is taken game by game, over
-        those that both have.
-        """
+        """Return the regret against the best one, and its error, game by game."""
         games = min(self.games[row], self.games[best])
-        gap = (self.samples(best)[:games] - self.samples(row)[:games])[:, self.team]
-        return float(gap.mean()), standard_error(gap)
+        gaps = (self.of(best)[:games] - self.of(row)[:games])[:, self.team]
+        return float(gaps.mean()), standard_error(gaps)
 
     def drop(self, sure: float) -> None:
         """Drop candidates more than ``sure`` standard errors behind."""
-        best = self.best()
+        best = self.order()[0]
         for row in np.flatnonzero(~self.dropped):
             gap, error = self.behind(int(row), best)
-            self.dropped[row] |= row != best and gap > sure * error
+            self.dropped[row] = row != best and gap > sure * error
 
     def largest_error(self) -> float:
-        """Return the largest standard error of a remaining candidate, for the deciding team."""
-        active = np.flatnonzero(~self.dropped)
-        return max(standard_error(self.samples(row)[:, self.team]) for row in active.tolist())
+        """Return the largest standard error of a candidate that is left."""
+        left = np.flatnonzero(~self.dropped)
+        return max(standard_error(self.of(int(row))[:, self.team]) for row in left)
 
-    def result(self, choices: list[tuple[int, ...]], ended: str, seconds: float) -> Rollout:
-        best, means = self.best(), self.means()
-        rows = sorted(
-            range(self.candidates), key=lambda row: (row != best, self.dropped[row], -means[row])
+    def estimate(self, row: int, best: int, actions: tuple[int, ...]) -> Estimate:
+        shares = self.of(row)
+        regret, error = self.behind(row, best) if row != best else (0.0, 0.0)
+        errors = np.array([standard_error(of_team) for of_team in shares.T])
+        return Estimate(
+            actions,
+            shares.mean(axis=0),
+            errors,
+            len(shares),
+            regret,
+            error,
+            bool(self.dropped[row]),
         )
-        result = []
-        for row in rows:
-            samples = self.samples(row)
-            loss, error = self.behind(row, best) if row != best else (0.0, 0.0)
-            errors = np.array([standard_error(samples[:, team]) for team in range(self.teams)])
-            result.append(
-                Estimate(
-                    choices[row],
-                    samples.mean(axis=0),
-                    errors,
-                    len(samples),
-                    loss,
-                    error,
-                    bool(self.dropped[row]),
-                )
-            )
-        return Rollout(tuple(result), self.team, ended, self.decisions, seconds)
 
 
 def standard_error(values: F64) -> float:
@@ -335,66 +318,83 @@ def standard_error(values: F64) -> float:
 KINDS: Final = ("disc", "turn", "crown")
 """Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
 
+DECISIONS: Final = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "turn", MOVE: "turn"}
+"""The kind of decision due in each phase; in the others none is due."""
+
 MOST: Final = 4096  # candidates of a turn
 
 
-def kind_of(state: np.void) -> str:
-    """Return the kind of decision due in game ``states[i]``, one of `KINDS`.
+def kind_of(state: np.void | States) -> str:
+    """Return the kind of decision due in one game, one of `KINDS`.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: when no decision is due.
     """
-    phase = int(state["phase"])
-    kinds = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "turn", MOVE: "turn"}
-    if phase not in kinds:
+    phase = int(single(state)["phase"][0])
+    if phase not in DECISIONS:
         raise ValueError(f"no decision is due: the game's phase is {PHASE_NAMES[phase]}")
-    return kinds[phase]
+    return DECISIONS[phase]
 
 
-def candidates(state: np.void, most: int = 8) -> list[tuple[int, ...]]:
+def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
     """Return the choices of the player to move, each as its actions in order.
 
     Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
     evaluation; each set of placements occurs once, in one order.
 
     Args:
-        state: game ``states[i]``, in which a decision is due.
+        state: one game in which a decision is due: ``states[i]``, or a batch of one.
         most: turns to list, at most; 1 to 4,096.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: when no decision is due, or for another argument that does not fit.
     """
-    if not 1 <= most <= MOST:
-        raise ValueError(f"most must be a whole number from 1 to {MOST:,}, got {most!r}")
-    if kind_of(state) != "turn":
-        return [(int(action),) for action in engine.legal_actions(state)]
-    return [tuple(actions) for actions in best_plans(state, most, "one")]
+    most = whole_number("most", most, 1, MOST)
+    game = single(state)
+    if kind_of(game) != "turn":
+        return [(int(action),) for action in engine.legal_actions(game)]
+    return [tuple(actions) for actions in best_plans(game[0], most, "one")]
 
 
-def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
+def after(state: np.void | States, choices: Sequence[Sequence[int]]) -> States:
     """Return the position after each choice, before any dice: ``(K,)``.
 
     Raises:
+        TypeError: for something else than one game.
         ValueError: for an empty choice, or one that passes a roll or another player's decision.
         IllegalActionError: for an illegal action.
     """
-    states = pick(single(state), np.zeros(len(choices), np.int64))
-    player = int(state["player"])
-    for row, actions in enumerate(choices):
-        if not actions:
-            raise ValueError("a candidate needs one action or more")
-        for index, action in enumerate(actions):
+    choices, game = _choices(choices), single(state)
+    states = pick(game, np.zeros(len(choices), np.int64))
+    for index in range(max(map(len, choices), default=0)):
+        rows = np.array([row for row, actions in enumerate(choices) if len(actions) > index])
+        for row in rows if index else ():
             going = states["phase"][row] not in (ROLL, OVER)
-            if index and not (going and states["player"][row] == player):
+            if not going or states["player"][row] != game["player"][0]:
                 raise ValueError(
-                    f"candidate {list(actions)}: after {index} of its actions player {player} "
-                    "does not decide"
+                    f"choices must be of one player: after {index} of the actions "
+                    f"{list(choices[row])}, player {game['player'][0]} does not decide"
                 )
-            engine.step(states, np.array([action]), rows=np.array([row]), roll=False)
+        actions = np.array([choices[row][index] for row in rows])
+        engine.step(states, actions, rows=rows, roll=False)
     return states
 
 
-def choice_text(game: States, actions: Sequence[int]) -> str:
-    """Return a choice in notation; ``game`` is the position, ``(1,)``."""
-    turns = turn_texts(game, [{"action": action} for action in actions])
+def _choices(choices: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Check choices; return the actions of each."""
+    try:
+        checked = [tuple(whole_number("", a, 0, ACTIONS - 1) for a in each) for each in choices]
+        if all(checked):
+            return checked
+    except (TypeError, ValueError):
+        pass
+    expected = f"lists of one action number or more, 0 to {ACTIONS - 1}"
+    raise ValueError(f"choices must be {expected}, got {shown(choices)}")
+
+
+def choice_text(game: np.void | States, actions: Sequence[int]) -> str:
+    """Return a choice in notation; ``game`` is the position."""
+    turns = turn_texts(single(game), [{"action": action} for action in actions])
     return ", ".join(turn.text for turn in turns)

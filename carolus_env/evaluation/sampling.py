@@ -21,14 +21,23 @@ from carolus_env.bots import AgentLike, lockstep
 from carolus_env.bots.models import find
 from carolus_env.bots.value import values_ahead
 from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
-from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
+from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, as_states, common_players, pick
 from carolus_env.networks.forward import Weights
 from carolus_env.planning.heuristic import all_weights, chances
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64
-from carolus_env.system.threads import runs, together
+from carolus_env.system.options import (
+    REQUIRED,
+    check_fields,
+    instance,
+    option,
+    whole_number,
+    whole_numbers,
+)
+from carolus_env.system.threads import MOST_THREADS, runs, together
+from carolus_env.system.untrusted import shown, unknown
 
 
 class Played(NamedTuple):
@@ -48,34 +57,41 @@ class Played(NamedTuple):
 class Sampler:
     """A sampler that plays games on.
 
-    Attributes:
-        base: the player of every seat: a spec string, made once for each thread, or an agent.
-        seed: seed of all games, 0 to 2^64 - 1.
-        value: the value of unfinished games; None: all are finished.
-        rounds: rounds until a game is left, the present one included; None: never.
-        stratified: True: first rolls of games that are played together come in proportion.
-        threads: number of threads; the results do not depend on it.
+    Raises:
+        ValueError: for a value that is not allowed; the text names it.
     """
 
-    base: AgentLike
-    seed: int
-    value: Value | None = None
-    rounds: int | None = None
-    stratified: bool = True
-    threads: int = 1
+    base: AgentLike = option(
+        REQUIRED, "the player of every seat: a spec, made once a thread, or an agent", kind=object
+    )
+    seed: int = option(REQUIRED, "the seed of all games", kind=int, among=(0, 2**64 - 1))
+    value: Value | None = option(None, "the value of games that are left", kind=object)
+    rounds: int | None = option(
+        None, "rounds until a game is left, the present one included", kind=int, among=(1, None)
+    )
+    stratified: bool = option(True, "first rolls of games played together come in proportion")
+    threads: int = option(1, "results do not depend on them", among=(1, MOST_THREADS))
 
-    def play(
-        self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
-    ) -> Played:
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.rounds is not None and not isinstance(self.value, Value):
+            raise ValueError(f"value must be a sampling.Value, got {shown(self.value)}")
+
+    def play(self, starts: States, numbers: npt.NDArray[np.int64]) -> Played:
         """Play games to their end, or for `rounds`; can be stopped (`system.cancellation`).
 
         Args:
             starts: ``(G,)`` positions of one number of players, at any point; unchanged.
-            numbers: ``(G,)`` the number of each game: its dice and its agents' streams.
-            strata: ``(G,)`` a stratum from 0 on among the games that share first rolls; those of
-                one stratum have the same first roll. All strata up to the highest occur.
+            numbers: ``(G,)`` the number of each game, at least 0: its dice and its agents'
+                streams. Where stratified, games of one number have the same first roll.
+
+        Raises:
+            TypeError, ValueError: for something else.
         """
-        first = self._first_rolls(numbers, strata) if self.stratified else None
+        common_players(as_states(starts, "starts"), "shares")
+        numbers = whole_numbers("numbers", numbers, (len(starts),)).astype(np.int64)
+        whole_number("numbers", int(numbers.min(initial=0)), 0)
+        first = self._first_rolls(numbers) if self.stratified else None
         stop = cancellation.current()
 
         def played(rows: slice) -> Played:
@@ -89,19 +105,16 @@ class Sampler:
             sum(part.decisions for part in parts),
         )
 
-    def _first_rolls(
-        self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
+    def _first_rolls(self, numbers: npt.NDArray[np.int64]) -> F64:
         """Return for each game a number from 0 to 1 that picks its first roll, stratified.
 
         Places are shuffled, so that a game's first roll says nothing about its other dice.
         """
-        places = int(strata.max(initial=-1)) + 1
-        mark = int(numbers.min(initial=0))
-        chance = np.random.default_rng([self.seed, mark])
-        spread = (chance.permutation(places) + chance.random(places)) / max(places, 1)
-        heights: npt.NDArray[np.float64] = spread[strata]
-        return heights
+        different, strata = np.unique(numbers, return_inverse=True)
+        places = len(different)
+        chance = np.random.default_rng([self.seed, int(numbers.min(initial=0))])
+        spread: F64 = (chance.permutation(places) + chance.random(places)) / max(places, 1)
+        return spread[strata]
 
     def _part(self, states: States, numbers: npt.NDArray[np.int64], first: F64 | None) -> Played:
         """Play some of the games that `play` is given, in this thread.
@@ -134,10 +147,9 @@ class Sampler:
         decisions = sum(len(step.rows) for step in steps)
         over = states["phase"] == OVER
         shares = np.zeros((games, TEAMS[players]))
+        seats = states["team"][:, :players].astype(np.int64)
         np.add.at(
-            shares,
-            (np.arange(games)[:, None], states["team"][:, :players].astype(np.int64)),
-            engine.win_shares(states),
+            shares, (np.arange(games)[:, None], seats), engine.win_shares(states)[:, :players]
         )
         if not over.all():
             assert self.value is not None, "games can be unfinished only where a value is given"
@@ -187,10 +199,12 @@ class Value:
     Attributes:
         name: the spec that makes it again, see `value_function`.
         version: twelve hexadecimal digits that change with its weights.
+        players: number of players of the games that it is for.
     """
 
     name: str
     version: str
+    players: int
     _of: Callable[[States], F64]
 
     def __call__(self, states: States) -> F64:
@@ -204,10 +218,14 @@ class Value:
             ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over.
 
         Raises:
-            ValueError: for another number of players than a network has, or mixed ones.
+            ValueError: for another number of players than `players`, or mixed ones.
         """
-        teams = TEAMS[common_players(as_states(states), "values")]
-        return self._of(states)[:, :teams]
+        players = common_players(as_states(states), "values")
+        if len(states) and players != self.players:
+            raise ValueError(
+                f"value function {self.name!r} is for {self.players} players, not for {players}"
+            )
+        return self._of(states)[:, : TEAMS[self.players]]
 
 
 def value_function(spec: str, players: int) -> Value:
@@ -223,11 +241,15 @@ def value_function(spec: str, players: int) -> Value:
         ValueError: for another spec, a number of players that the network does not have, or a
             model that cannot be read.
     """
+    instance("spec", spec, str, f"the spec of a value function: {KNOWN}")
+    players = whole_number("players", players, 2, MAX_PLAYERS)
     name, _, argument = spec.partition(":")
     if spec == "planner":
-        return Value(spec, _version(all_weights()[players].tobytes()), chances)
+        return Value(spec, _version(all_weights()[players].tobytes()), players, chances)
     if name not in ("ppo", "value") or "," in argument:
-        raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
+        raise ValueError(
+            unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
+        )
     model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
     if model.size.players != players:
         raise ValueError(
@@ -241,7 +263,7 @@ def value_function(spec: str, players: int) -> Value:
         shares: F64 = result / result.sum(axis=1, keepdims=True)  # the network's are float32
         return shares
 
-    return Value(spec, version, ahead)
+    return Value(spec, version, players, ahead)
 
 
 def _version(weights: bytes) -> str:

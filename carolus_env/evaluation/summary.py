@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from carolus_env.evaluation import ladder
-from carolus_env.evaluation.games import Results, agent_statistics
-from carolus_env.evaluation.pairing import (
-    PairingResult,
-    count_ends,
-    deal_scores,
-    pairing_result,
-)
+from carolus_env.evaluation import ladder, sequential
+from carolus_env.evaluation.games import Results
+from carolus_env.evaluation.pairing import PairingResult, count_ends, deal_scores, pairing_result
 from carolus_env.evaluation.ratings import Ratings, rate
 from carolus_env.evaluation.seating import Plan, labels
-from carolus_env.evaluation.sequential import NOT_STRONGER, STRONGER, UNDECIDED, widening
 from carolus_env.system.machine import machine, versions
 
 Summary = Mapping[str, Any]
@@ -25,15 +19,13 @@ Summary = Mapping[str, Any]
 
 TESTED: Final = (0, 1)
 """The agents of a plan's test."""
-
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
 
 
 def complete_deals(plan: Plan, results: Results) -> Results:
     """Return the games of complete deals: those played in all seatings of all meetings."""
-    games = len(results) - len(results) % plan.games_per_deal
-    return results if games == len(results) else results.rows(slice(games))
+    return results[: len(results) - len(results) % plan.games_per_deal]
 
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
@@ -44,7 +36,7 @@ def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], Pairin
     meetings = plan.fixtures(0, plan.games_per_deal).meetings
     of_game = np.tile(meetings, len(counted) // plan.games_per_deal)
     return [
-        (pair, pairing_result(plan.agents, counted.rows(of_game == number), pair))
+        (pair, pairing_result(plan.agents, counted[of_game == number], pair))
         for number, pair in enumerate(plan.pairs)
     ]
 
@@ -53,9 +45,9 @@ def ratings(plan: Plan, results: Results) -> Ratings:
     """Return ratings from the complete deals, see `carolus_env.evaluation.ratings.rate`."""
     counted = complete_deals(plan, results)
     return rate(
-        counted.tables,
-        counted.shares,
-        counted.deals,
+        counted["table"],
+        counted["shares"],
+        counted["deal"],
         len(plan.agents),
         anchor=anchor(plan.agents, plan.schedule),
         seed=plan.seed,
@@ -91,19 +83,28 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
     counted = complete_deals(plan, results)
     if not len(counted):
         raise ValueError("no deal has been played in all seatings")
-    paired = pairings(plan, counted)
-    rating = ratings(plan, counted)
+    paired, rating = pairings(plan, counted), ratings(plan, counted)
     rates: list[list[float]] = [[] for _ in plan.agents]
     for pair, result in paired:
         for k, win_rate in zip(pair, result.win_rate, strict=True):
             rates[k].append(win_rate)
-    statistics = agent_statistics(counted, len(plan.agents))
-    agents = [
-        {"spec": spec, "rating": rating.of(k), "win_share": float(np.mean(rates[k]))}
-        | statistics[k]
-        for k, spec in enumerate(plan.agents)
-    ]
-    rule = standing(plan, counted, lambda: rating)
+    agents = []
+    for k, spec in enumerate(plan.agents):
+        seats = counted["table"] == k
+        decisions, spent = int(counted["decisions"][seats].sum()), counted["seconds"][seats].sum()
+        agents.append(
+            {
+                "spec": spec,
+                "rating": rating.of(k),
+                "win_share": float(np.mean(rates[k])),
+                "mean_castles": float(counted["castles"][seats].mean()),
+                "games": int(seats.any(axis=1).sum()),
+                "decisions": decisions,
+                "seconds": float(spent),
+                "us_per_decision": 1e6 * float(spent) / max(decisions, 1),
+            }
+        )
+    rule = standing(plan, counted, rating)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -115,63 +116,56 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
         "complete": complete,
         "agents": agents,
         "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in paired],
-        "play": {"mean_rounds": float(counted.rounds.mean()), "ends": count_ends(counted)},
+        "play": {"mean_rounds": float(counted["rounds"].mean()), "ends": count_ends(counted)},
         "versions": versions("torch"),
         "machine": machine(),
         "seconds": seconds,
-        **({} if rule is None else {"stop_rule": {**rule, "text": standing_text(plan, rule)}}),
+        **({} if rule is None else {"stop_rule": rule}),
     }
 
 
-def standing(plan: Plan, results: Results, ratings: Callable[[], Ratings]) -> dict[str, Any] | None:
+def standing(plan: Plan, results: Results, rated: Ratings | None = None) -> dict[str, Any] | None:
     """Return the stop rule's state as plain values for JSON; None: the plan has none.
 
     Args:
         plan: the tournament's plan.
         results: complete deals, at least one.
-        ratings: a function that computes the ratings, where the rule needs them.
+        rated: their ratings, if known.
 
     Returns:
-        ``reached``: whether the rule ends the tournament, and
+        ``reached``: whether the rule ends the tournament; ``text``: the state in one line; and
 
         - of a test: ``test``, ``pair``, ``verdict``, ``deals``, ``ratio``, ``bounds``, ``elo``;
         - of ``until``: ``until`` and ``widening``, by which the ratings' intervals are multiplied
           so that they hold at any time.
     """
-    if plan.test is not None:
-        outcome = plan.test.outcome(*deal_scores(results, TESTED))
+    if plan.until is not None:
+        factor = sequential.widening(len(results) // plan.games_per_deal)
+        rated = rated or ratings(plan, results)
         return {
-            "reached": outcome.verdict != UNDECIDED,
-            "test": plan.to_dict()["test"],
-            "pair": list(TESTED),
-            **outcome._asdict(),
-            "bounds": list(plan.test.bounds),
+            "reached": bool((factor * (rated.high - rated.low) < plan.until).all()),
+            "until": plan.until,
+            "widening": factor,
+            "text": f"at any time, with 95 %: intervals {factor:.2f} times as wide as shown",
         }
-    if plan.until is None:
-        return None
-    factor, rated = widening(len(results) // plan.games_per_deal), ratings()
-    reached = bool((factor * (rated.high - rated.low) < plan.until).all())
-    return {"reached": reached, "until": plan.until, "widening": factor}
-
-
-def standing_text(plan: Plan, standing: dict[str, Any]) -> str:
-    """Return `standing` in one line."""
     if plan.test is None:
-        return (
-            f"at any time, with 95 %: ratings' intervals {standing['widening']:.2f} times as wide "
-            "as shown"
-        )
-    names = labels(plan.agents)
-    first, second = (names[k] for k in standing["pair"])
-    low, high = standing["bounds"]
-    elo = "" if standing["elo"] is None else f", nElo so far {standing['elo']:.1f}"
+        return None
+    test, outcome = plan.test, plan.test.outcome(*deal_scores(results, TESTED))
+    first, second = (labels(plan.agents)[k] for k in TESTED)
+    elo = "" if outcome.elo is None else f", nElo so far {outcome.elo:.1f}"
     verdict = {
-        STRONGER: f"{first} is stronger than {second} (H1)",
-        NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
-        UNDECIDED: f"{first} against {second}: undecided",
-    }[standing["verdict"]]
-    return (
-        f"test of nElo {plan.test.elo0:g} (H0) against {plan.test.elo1:g} (H1): {verdict} "
-        f"after {standing['deals']:,} deals; log-likelihood ratio {standing['ratio']:.2f} "
-        f"({low:.2f} to {high:.2f}){elo}"
-    )
+        sequential.STRONGER: f"{first} is stronger than {second} (H1)",
+        sequential.NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
+        sequential.UNDECIDED: f"{first} against {second}: undecided",
+    }[outcome.verdict]
+    low, high = test.bounds
+    return {
+        "reached": outcome.verdict != sequential.UNDECIDED,
+        "test": plan.to_dict()["test"],
+        "pair": list(TESTED),
+        **outcome._asdict(),
+        "bounds": [low, high],
+        "text": f"test of nElo {test.elo0:g} (H0) against {test.elo1:g} (H1): {verdict} "
+        f"after {outcome.deals:,} deals; log-likelihood ratio {outcome.ratio:.2f} "
+        f"({low:.2f} to {high:.2f}){elo}",
+    }

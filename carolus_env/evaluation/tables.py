@@ -1,83 +1,50 @@
-"""The tables of a tournament, from its summary: what the terminal and the report show.
+"""The tables of a tournament, from its summary: on the terminal and, as HTML, in the report.
 
-A terminal also shows progress and standings while games are played, with rich. One that is too
-narrow for a table gets the columns on its left; names are shortened, never left out.
+A terminal that is too narrow for a table gets the columns on its left; long names take several
+lines. While games are played it shows progress and what is known so far.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
-import textwrap
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
+
+from rich import progress
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from carolus_env.evaluation.games import Progress
 from carolus_env.evaluation.seating import labels
 from carolus_env.evaluation.summary import Summary, anchor
 from carolus_env.evaluation.tournament import Tournament
-from carolus_env.system.command import aligned, text_width
 
 BLUE, VERMILION = "#0072b2", "#d55e00"
 """More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
+WIDE: Final = 100_000
+"""Characters of a line, where nothing limits it."""
 
-Rating = tuple[float, float, float]
-"""Elo, and the ends of its 95 % interval."""
-
-_ELLIPSIS: Final = "\u2026"
 _LONGEST_NAME: Final = 32
+_NAME: Final = 9  # least width of a column of names
+_MOST_LEFT: Final = 3  # columns on the left that are never left out
+_SPACE: Final = 2  # between columns
+_REDRAWN: Final = 2.0  # seconds between two updates of the table, at least
+_SPARED: Final = 20  # or this multiple of an update's time, for which games wait
 
 
-class Column(NamedTuple):
-    """A column of a table: its head, and the side on which its cells are aligned."""
-
-    head: str
-    align: str = "right"
-
-
-class Cell(NamedTuple):
-    """A cell of a table."""
-
-    text: str
-    name: str = ""
-    """The full name of an agent, where the text may be a shortened one."""
-    rate: float | None = None
-    """The win rate that colours the cell."""
-    interval: Rating | None = None
-    """A win rate and the ends of its interval, which the page draws."""
-
-
-class Table(NamedTuple):
-    """A table; the columns on the left say most, and are kept where there is little room."""
-
-    title: str
-    columns: list[Column]
-    rows: list[list[Cell]]
-
-    def texts(self) -> list[list[str]]:
-        """Return heads and rows as text."""
-        rows = ([cell.text for cell in row] for row in self.rows)
-        return [[column.head for column in self.columns], *rows]
-
-
-@dataclass(frozen=True)
-class StandingsRow:
+class StandingsRow(NamedTuple):
     """One agent's line of the cross table."""
 
-    agent: int
-    """The agent's number in the summary."""
-    name: str
-    """The agent's spec; with a number where two agents have the same."""
-    rating: Rating
-    bound: str
-    """What the games say of the rating, see `ratings.Ratings.bounds`."""
-    won: float
-    """Win rate in all games."""
-    against: tuple[float | None, ...]
-    """Win rates against the agents, in the order of the standings; None: they never met."""
+    agent: int  # its number in the summary
+    name: str  # its spec; with a number where two agents have the same
+    rating: dict[str, Any]  # elo, low, high, bound
+    won: float  # win rate in all games
+    against: tuple[float | None, ...]  # the agents in the order of the standings; None: never met
 
 
 def standings(summary: Summary) -> list[StandingsRow]:
@@ -93,8 +60,7 @@ def standings(summary: Summary) -> list[StandingsRow]:
         StandingsRow(
             agent=k,
             name=names[k],
-            rating=_rating(agents[k]["rating"]),
-            bound=agents[k]["rating"]["bound"],
+            rating=agents[k]["rating"],
             won=agents[k]["win_share"],
             against=tuple(rates.get((k, other)) for other in order),
         )
@@ -102,88 +68,91 @@ def standings(summary: Summary) -> list[StandingsRow]:
     ]
 
 
-def _rating(values: Mapping[str, float]) -> Rating:
-    return values["elo"], values["low"], values["high"]
-
-
 # ------------------------------------------------------------------------------------ tables
+
+
+class Table(NamedTuple):
+    """A table; the columns on the left say most, and are kept where there is little room."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Text]]
+    names: Sequence[int]
+    """Columns of agents' names."""
+    words: Sequence[int] = ()
+    """Further columns that are aligned on the left."""
+
+    def texts(self) -> list[list[str]]:
+        """Return heads and rows as text."""
+        return [[*self.heads], *([cell.plain for cell in row] for row in self.rows)]
+
+    def fitted(self, width: int) -> RenderableType:
+        """Return what is shown in so many characters a line."""
+        widths = [max(map(cell_len, column)) for column in zip(*self.texts(), strict=True)]
+        least = [min(w, _NAME) if k in self.names else w for k, w in enumerate(widths)]
+        kept = len(widths)
+        while kept > _MOST_LEFT and sum(least[:kept]) + _SPACE * (kept - 1) > width:
+            kept -= 1
+        result = RichTable(box=None, padding=(0, _SPACE, 0, 0), pad_edge=False, header_style="")
+        for k, head in enumerate(self.heads[:kept]):
+            left, fold = k in (*self.names, *self.words), k in self.names
+            result.add_column(
+                head, justify="left" if left else "right", no_wrap=not fold, overflow="fold"
+            )
+        for row in self.rows:
+            result.add_row(*row[:kept])
+        rest = f"left out, for want of width: {', '.join(self.heads[kept:])}"
+        return Group(result, rest) if self.heads[kept:] else result
 
 
 def cross_table(summary: Summary) -> Table:
     """Return the ranking, with each agent's win rate against the agent of each rank, in percent."""
     lines = standings(summary)
-    columns = [Column("#"), Column("agent", "left"), Column("Elo [95 %]"), Column("won %")]
-    columns += [Column(str(rank), "center") for rank, _ in enumerate(lines, 1)]
-    columns.append(Column("a decision"))
-    rows = [
-        [
-            Cell(str(rank)),
-            name,
-            Cell(elo(line.rating, line.bound)),
-            Cell(percent(line.won, 1)),
-            *(
-                Cell("-" if other == rank else percent(rate), rate=rate)
-                for other, rate in enumerate(line.against, 1)
-            ),
-            Cell(duration(summary["agents"][line.agent]["us_per_decision"])),
+    ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
+    rows = []
+    for rank, line in zip(ranks, lines, strict=True):
+        taken = duration(summary["agents"][line.agent]["us_per_decision"])
+        against = [
+            Text("-" if other == rank else percent(rate), _colours(rate))
+            for other, rate in zip(ranks, line.against, strict=True)
         ]
-        for rank, (line, name) in enumerate(zip(lines, _names(lines), strict=True), 1)
-    ]
-    return Table(title(summary), columns, rows)
+        cells = map(Text, (rank, line.name, elo(line.rating), percent(line.won, 1)))
+        rows.append([*cells, *against, Text(taken)])
+    return Table(["#", "agent", "Elo [95 %]", "won %", *ranks, "a decision"], rows, [1])
 
 
 def pairings_table(summary: Summary) -> Table:
     """Return every pairing, from its stronger agent's side."""
     lines = standings(summary)
-    names = dict(zip((line.agent for line in lines), _names(lines), strict=True))
+    names = {line.agent: line.name for line in lines}
     rank = {line.agent: index for index, line in enumerate(lines)}
     rows = []
     for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):
         pair, wins, castles = pairing["pair"], pairing["wins"], pairing["mean_castles"]
         a, b = (0, 1) if rank[pair[0]] < rank[pair[1]] else (1, 0)
-        rate, (low, high) = pairing["win_rate"][a], pairing["ci95"][a]
-        ends = (f"{spaced(name)} {count:,}" for name, count in pairing["ends"].items())
-        rows.append(
-            [
-                names[pair[a]],
-                names[pair[b]],
-                Cell(
-                    f"{percent(rate, 1)} [{percent(low, 1)}, {percent(high, 1)}]",
-                    interval=(rate, low, high),
-                ),
-                Cell(f"{wins[a]}-{pairing['draws']}-{wins[b]}"),
-                Cell(f"{pairing['games']:,}"),
-                Cell(f"{castles[a]:.1f} : {castles[b]:.1f}"),
-                Cell(f"{pairing['mean_rounds']:.1f}"),
-                Cell(printable(", ".join(ends))),
-            ]
+        rate, ends = pairing["win_rate"][a], pairing["ends"].items()
+        low, high = (percent(end, 1) for end in pairing["ci95"][a])
+        cells = (
+            f"{wins[a]}-{pairing['draws']}-{wins[b]}",
+            f"{pairing['games']:,}",
+            f"{castles[a]:.1f} : {castles[b]:.1f}",
+            f"{pairing['mean_rounds']:.1f}",
+            printable(", ".join(f"{spaced(name)} {count:,}" for name, count in ends)),
         )
-    heads = ("won % [95 %]", "W-D-L", "games", "castles", "rounds")
-    columns = [Column("agent", "left"), Column("against", "left"), *map(Column, heads)]
-    return Table("", [*columns, Column("ended by", "left")], rows)
+        won = Text(f"{percent(rate, 1)} [{low}, {high}]", _colours(rate))
+        rows.append([Text(names[pair[a]]), Text(names[pair[b]]), won, *map(Text, cells)])
+    heads = ("agent", "against", "won % [95 %]", "W-D-L", "games", "castles", "rounds", "ended by")
+    return Table(heads, rows, [0, 1], [len(heads) - 1])
 
 
-def play_table(summary: Summary) -> Table:
-    """Return what each agent played, and how fast."""
-    lines = standings(summary)
-    agents = [summary["agents"][line.agent] for line in lines]
-    rows = [
-        [
-            name,
-            Cell(f"{agent['mean_castles']:.1f}"),
-            Cell(f"{agent['games']:,}"),
-            Cell(f"{agent['decisions']:,}"),
-            Cell(duration(agent["us_per_decision"])),
-        ]
-        for name, agent in zip(_names(lines), agents, strict=True)
-    ]
-    heads = ("castles", "games", "decisions", "a decision")
-    return Table("", [Column("agent", "left"), *map(Column, heads)], rows)
-
-
-def _names(lines: Sequence[StandingsRow]) -> list[Cell]:
-    names = [line.name for line in lines]
-    return [Cell(short, name) for short, name in zip(shortened(names), names, strict=True)]
+def facts_table(summary: Summary) -> Table:
+    """Return all that is needed to play the tournament again, by name."""
+    facts = {key: summary[key] for key in ("schedule", "seed", "deals", "games")}
+    facts["time"] = duration(1e6 * summary["seconds"])
+    facts |= summary["rules"] | summary["versions"] | summary["machine"]
+    facts |= {key: summary.get(key) for key in ("commit", "command")}
+    known = {spaced(key): value for key, value in facts.items() if value is not None}
+    rows = [[Text(printable(key)), Text(printable(value))] for key, value in known.items()]
+    return Table(["", ""], rows, [1], [0])
 
 
 # ------------------------------------------------------------------------------------ texts
@@ -199,7 +168,7 @@ def shortened(names: Iterable[str], length: int = _LONGEST_NAME) -> list[str]:
     head = length // 3
     return labels(
         [
-            name if len(name) <= length else f"{name[:head]}{_ELLIPSIS}{name[head + 1 - length :]}"
+            name if len(name) <= length else f"{name[:head]}\u2026{name[head + 1 - length :]}"
             for name in names
         ]
     )
@@ -215,7 +184,7 @@ def title(summary: Summary) -> str:
         f"{summary['deals']:,} deal{'s' * (summary['deals'] != 1)}",
         f"{summary['games']:,} games",
         f"seed {summary['seed']}",
-        f"Elo 0: {'the mean' if zero is None else agents[zero]}",
+        f"Elo by these games alone, 0: {'the mean' if zero is None else agents[zero]}",
     ]
     if not summary["complete"]:
         parts.append("cut short")
@@ -227,16 +196,11 @@ def spaced(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def elo(rating: Rating, bound: str) -> str:
-    """Return a rating and its interval, or the one end that the games support.
-
-    Args:
-        rating: the rating.
-        bound: see `ratings.Ratings.bounds`.
-    """
-    point, low, high = map(round, rating)
+def elo(rating: dict[str, Any]) -> str:
+    """Return a rating and its interval, or the one end that the games support."""
+    point, low, high = (round(rating[key]) for key in ("elo", "low", "high"))
     ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
-    return ends.get(bound, "unknown")
+    return ends.get(rating["bound"], printable(rating["bound"]))
 
 
 def percent(rate: float | None, digits: int = 0) -> str:
@@ -259,46 +223,46 @@ def duration(microseconds: float) -> str:
     return f"{microseconds:.3g} us"
 
 
-def strength_of_colour(rate: float) -> float:
-    """Return the strength of a win rate's colour: 0 at one half, 0.75 at 0 and 1."""
-    return 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
-
-
 def blend(rate: float) -> str:
     """Return a win rate's colour: blue for more than half, vermilion for less, white between."""
-    strong, part = (BLUE if rate > 0.5 else VERMILION), strength_of_colour(rate)
+    strong = BLUE if rate > 0.5 else VERMILION
+    part = 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
     channels = (int(strong[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(255 + part * (channel - 255)):02x}" for channel in channels)
 
 
-def facts(summary: Summary) -> list[tuple[str, Any]]:
-    """Return all that is needed to play the tournament again, by name."""
-    result = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
-    result.append(("time", duration(1e6 * summary["seconds"])))
-    for key in ("rules", "versions", "machine"):
-        result += summary[key].items()
-    return [(spaced(name), value) for name, value in result if value is not None]
+def _colours(rate: float | None) -> str:
+    return "" if rate is None else f"#1c1c1c on {blend(rate)}"
 
 
 # ------------------------------------------------------------------------------------ the terminal
 
-_REDRAWN: Final = 2.0  # seconds between two updates of the table, at least
-_SPARED: Final = 20  # or this multiple of an update's time, for which games wait
-_NAME: Final = 9  # least length to which names are shortened
-_MOST_LEFT: Final = 3  # columns on the left that are never left out
+
+def print_tables(heading: str, summary: Summary, *, ratings: bool = True) -> None:
+    """Print a row for each pairing, the stop rule and the cross table.
+
+    Args:
+        heading: title of the first table.
+        summary: the tournament's summary.
+        ratings: False: print the pairings alone.
+    """
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
+    with console.capture() as captured:  # rich would end the process where nobody reads
+        console.print(Text(heading), _shown(summary, console.width, ratings=ratings), sep="\n")
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _shown(summary: Summary, width: int, *, ratings: bool = True) -> RenderableType:
+    parts = [pairings_table(summary).fitted(width)]
+    if ratings:
+        rule = [printable(summary["stop_rule"]["text"])] if "stop_rule" in summary else []
+        parts += [*map(Text, (*rule, "", title(summary))), cross_table(summary).fitted(width)]
+    return Group(*parts)
 
 
 @contextlib.contextmanager
 def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progress]:
     """Show a progress bar, the time left and the table so far; on a terminal only."""
-    try:
-        from rich import progress
-        from rich.console import Console, Group
-        from rich.live import Live
-        from rich.text import Text
-    except ImportError:
-        yield lambda done: None
-        return
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda done: None
@@ -321,63 +285,8 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
             begun = time.monotonic()
             deal = tournament.plan.games_per_deal
             if tournament.games >= max(drawn + 1, deal) and begun - since > pause:
-                live.update(Group(Text(so_far(tournament.summary(), console.width)), bar))
+                live.update(Group(_shown(tournament.summary(), console.width), bar))
                 drawn, since = tournament.games, time.monotonic()
                 pause = max(_REDRAWN, _SPARED * (since - begun))
 
         yield update
-
-
-def print_tables(title: str, summary: dict[str, Any]) -> None:
-    """Print a row for each pairing, the stop rule and the cross table.
-
-    Args:
-        title: title of the first table.
-        summary: the tournament's summary.
-    """
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print(text_table(pairings_table(summary)._replace(title=title), width))
-    print(f"{summary['stop_rule']['text']}\n" if "stop_rule" in summary else "")
-    print(text_table(cross_table(summary), width))
-
-
-def text_table(table: Table, width: int | None = None) -> str:
-    """Return a table as text.
-
-    Args:
-        table: the table.
-        width: characters of a line: names lose their middle, and columns on the right that still do
-            not fit are left out, and named below. None: all fit.
-    """
-    texts, heads = table.texts(), [column.head for column in table.columns]
-    right = {k for k, column in enumerate(table.columns) if column.align != "left"}
-    named = {0, 1} - right
-    names = list(dict.fromkeys(row[k] for row in texts[1:] for k in named))
-
-    def lines(kept: int, length: int) -> list[str]:
-        short = dict(zip(names, shortened(names, length), strict=True))
-        rows = [[short.get(cell, cell) for cell in row[:kept]] for row in texts]
-        return aligned(rows, right=right)
-
-    if width is None:
-        return "\n".join(filter(None, [table.title, *lines(len(heads), _LONGEST_NAME)]))
-    kept = len(heads)
-    while (room := width - max(map(text_width, lines(kept, _NAME)))) < 0 and kept > _MOST_LEFT:
-        kept -= 1
-    left_out = f"left out, for want of width: {', '.join(heads[kept:])}" if heads[kept:] else ""
-    shown = lines(kept, _NAME + max(room, 0) // len(named))
-    return "\n".join([*textwrap.wrap(table.title, width), *shown, *textwrap.wrap(left_out, width)])
-
-
-def so_far(summary: dict[str, Any], width: int) -> str:
-    """Return what is shown while a tournament is played, in so many characters a line."""
-    parts = [
-        "{} {elo:+.0f} [{low:.0f}, {high:.0f}]".format(name, **agent["rating"])
-        for name, agent in zip(
-            labels([agent["spec"] for agent in summary["agents"]]), summary["agents"], strict=True
-        )
-    ]
-    lines = [text_table(pairings_table(summary), width), f"Elo so far: {', '.join(parts)}"]
-    if "stop_rule" in summary:
-        lines.append(summary["stop_rule"]["text"])
-    return "\n".join(lines)

@@ -18,44 +18,33 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env import bots
-from carolus_env.bots import Agent, AgentLike, make
+from carolus_env.bots import Agent, AgentLike
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.bots.registry import is_function
+from carolus_env.evaluation import games, journal
 from carolus_env.evaluation import summary as summaries
-from carolus_env.evaluation.games import (
-    SIDE_BY_SIDE,
-    ArenaError,
-    Progress,
-    Results,
-    agent_error,
-    game_record,
-    play_and_record,
-    play_games,
-    warm_up,
-)
-from carolus_env.evaluation.journal import Journal
+from carolus_env.evaluation.games import ArenaError, Progress, Results
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import Plan
-from carolus_env.records import record_line
-from carolus_env.records.jsonl import is_gzip
-from carolus_env.system.executors import (
-    InProcess,
-    UnsendableError,
-    WorkerError,
-    Workers,
-    ready,
-    results,
-)
+from carolus_env.records.jsonl import is_gzip, record_line
+from carolus_env.system import executors
+from carolus_env.system.executors import InProcess, Workers
 from carolus_env.system.files import Log, locked
+
+SIDE_BY_SIDE: Final = games.SIDE_BY_SIDE
+"""Most games of a block."""
+BLOCK_SECONDS: Final = 10.0
+"""Target time of a block, and so about the most that an interruption loses."""
+_WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
 
 
 class Tournament:
@@ -75,17 +64,12 @@ class Tournament:
         ValueError: for another number of agents than the plan has.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        agents: Sequence[AgentLike] | None = None,
-    ) -> None:
-        players = tuple(plan.agents if agents is None else agents)
-        if len(players) != len(plan.agents):
-            raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(players)}")
+    def __init__(self, plan: Plan, agents: Sequence[AgentLike] | None = None) -> None:
+        self._agents = tuple(plan.agents if agents is None else agents)
+        if len(self._agents) != len(plan.agents):
+            raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(self._agents)}")
         self.plan, self.complete, self.seconds = plan, False, 0.0
-        self._agents = players
-        self._parts = [_no_results(plan)]
+        self._parts = [np.zeros(0, games.result_type(plan.rules.players))]
 
     @property
     def games(self) -> int:
@@ -95,8 +79,7 @@ class Tournament:
     @property
     def results(self) -> Results:
         """All games played so far, in the plan's order."""
-        if len(self._parts) > 1:
-            self._parts = [Results.joined(self._parts)]
+        self._parts = [np.concatenate(self._parts)]
         return self._parts[0]
 
     def pairings(self) -> list[PairingResult]:
@@ -126,90 +109,70 @@ class Tournament:
                 pickled, and a script that guards its main part (``if __name__ == ...``). Or
                 workers that the caller has and closes, as `system.executors.Cluster`.
             file: results file to write (`carolus_env.evaluation.journal`), block by block.
-            resume: continue the tournament in ``file``.
-            records: file of game records to write (docs/formats.md), of the games that this call
-                plays; compressed if its name ends in ``.gz``.
-            progress: a function of the number of finished games, after each block and, on one
-                process, after each game.
+            resume: go on with the tournament in ``file``, if it exists.
+            records: file of game records to write, of the games that this call plays; compressed
+                if its name ends in ``.gz``.
+            progress: a function of the number of finished games.
             notice: a function of a line for the user.
 
         Raises:
             ArenaError: when an agent fails, or breaks the rules, or a worker dies.
             BusyError: when another process plays into ``file``.
-            ResultsFileError: when ``file`` cannot be resumed, or exists without ``resume``.
+            ResultsFileError: when ``file`` is of another tournament, or exists without ``resume``.
             ValueError: for an impossible number of workers, or agents that cannot be sent to them.
             OSError: when a file cannot be written.
             KeyboardInterrupt: on Ctrl-C. As after any error, finished blocks stay counted and,
                 with ``file``, can be resumed; the games in play are lost.
         """
-        players = ready(workers)
+        players = executors.ready(workers)
         if resume and file is None:
             raise ValueError("resume needs the file of the tournament")
         with contextlib.ExitStack() as stack:
+            saving = logging = None
             if file is not None:
                 stack.enter_context(locked(file))
-            journal = self._open(file, resume, notice)
-            if journal is not None:
-                stack.enter_context(journal)
-            log = None if records is None else stack.enter_context(_RecordLog.create(records))
-            self._play_on(stack.enter_context(players), journal, log, progress)
+                saving = stack.enter_context(self._open(file, resume, notice))
+            if records is not None:
+                logging = stack.enter_context(Log.create(records))
+            self.complete, since = False, time.perf_counter()
+            for block in play_plan(
+                self.plan,
+                self._agents,
+                stack.enter_context(players),
+                self._stops,
+                start=self.games,
+                seconds=float(self.results["seconds"].sum()),
+                records=records is not None,
+                progress=progress,
+            ):
+                wall = time.perf_counter() - since
+                since += wall
+                if logging is not None:
+                    data = b"".join(block.records)
+                    logging.append(gzip.compress(data, mtime=0) if is_gzip(logging.path) else data)
+                if saving is not None:
+                    journal.append(saving, self.plan, self.games, block.results, wall)
+                self._parts.append(block.results)
+                self.seconds += wall
+                if progress is not None:
+                    progress(self.games)
+            self.complete = True
 
     def _open(
-        self, file: str | os.PathLike[str] | None, resume: bool, notice: Callable[[str], None]
-    ) -> Journal | None:
-        if file is None:
-            return None
-        sources = [self._fingerprint(spec) for spec in self._agents]
-        if not resume:
-            journal = Journal.begin(file, self.plan, sources)
+        self, file: str | os.PathLike[str], resume: bool, notice: Callable[[str], None]
+    ) -> Log:
+        players = self.plan.rules.players
+        sources = [fingerprint(agent, players) for agent in games.make_agents(self._agents)]
+        if not (resume and Path(file).exists()):
+            log = journal.begin(file, self.plan, sources)
             if self.games:
-                journal.append_games(self.plan, 0, self.results, 0.0)
-            return journal
-        journal, saved = Journal.resume(file, self.plan, sources)
+                journal.append(log, self.plan, 0, self.results, 0.0)
+            return log
+        log, saved = journal.resume(file, self.plan, sources)
         if saved.cut:
-            notice(f"{os.fspath(file)}: the last line is incomplete; its game is played again")
+            notice(f"{os.fspath(file)}: the last line is incomplete; its games are played again")
         self._parts, self.seconds = [saved.results], saved.wall
-        return journal
-
-    def _fingerprint(self, spec: AgentLike) -> dict[str, str]:
-        try:
-            return fingerprint(make(spec), self.plan.rules.players)
-        except Exception as error:  # a user's file or model can fail in any way
-            name = spec if isinstance(spec, str) else getattr(spec, "name", "agent")
-            raise agent_error(error, name, f": {error}") from error
-
-    def _play_on(
-        self,
-        workers: Workers,
-        journal: Journal | None,
-        log: _RecordLog | None,
-        progress: Progress | None,
-    ) -> None:
-        """Play from where the tournament is to its end, block by block."""
-        self.complete, since = False, time.perf_counter()
-        checkpoints = {deals * self.plan.games_per_deal for deals in self.plan.checkpoints()}
-        played = blocks(
-            self.plan,
-            self._agents,
-            workers,
-            start=self.games,
-            records=log is not None,
-            progress=progress,
-        )
-        while not (self.games in checkpoints and self._stops()):
-            if (block := next(played, None)) is None:
-                break
-            if log is not None:
-                log.append_records(block.records)
-            wall = time.perf_counter() - since
-            since += wall
-            if journal is not None:
-                journal.append_games(self.plan, self.games, block.results, wall)
-            self._parts.append(block.results)
-            self.seconds += wall
-            if progress is not None:
-                progress(self.games)
-        self.complete = True
+        return log
 
     def standing(self) -> dict[str, Any] | None:
         """Return the stop rule's state after the complete deals (see `evaluation.summary`).
@@ -217,72 +180,52 @@ class Tournament:
         None without a stop rule or a complete deal.
         """
         counted = summaries.complete_deals(self.plan, self.results)
-        if not len(counted):
-            return None
-        return summaries.standing(self.plan, counted, lambda: summaries.ratings(self.plan, counted))
+        return summaries.standing(self.plan, counted) if len(counted) else None
 
     def _stops(self) -> bool:
         result = self.standing()
         return result is not None and result["reached"]
 
 
-def _no_results(plan: Plan) -> Results:
-    return play_games(np.zeros((0, plan.rules.players), np.int64), [], plan.rules, seed=0)
-
-
-class _RecordLog(Log):
-    """A file of game records, compressed if its name says so."""
-
-    def append_records(self, lines: list[bytes]) -> None:
-        """Write a block of lines; see `Log.append`."""
-        data = b"".join(lines)
-        self.append(gzip.compress(data, mtime=0) if is_gzip(self.path) else data)
-
-
 # ------------------------------------------------------------------------------------ blocks
 
-BLOCK_SECONDS: Final = 10.0
-"""Target time of a block, and so about the most that an interruption loses."""
 
-_WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
+class Block(NamedTuple):
+    """Games that were played together."""
 
-
-@dataclass(frozen=True)
-class Block:
-    """Games that were played together.
-
-    Attributes:
-        start: number of the first game.
-        results: results of the games.
-        seconds: time spent on them.
-        records: records of the games, a line each; empty unless requested.
-    """
-
-    start: int
+    start: int  # number of the first game
     results: Results
     seconds: float
-    records: list[bytes]
+    records: list[bytes]  # of the games, a line each; empty unless requested
 
 
-def blocks(
+def play_plan(
     plan: Plan,
     agents: Sequence[AgentLike],
     workers: Workers,
+    stop: Callable[[], bool] = lambda: False,
     *,
+    looks: Iterable[int] | None = None,
     start: int = 0,
+    seconds: float = 0.0,
     records: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
     """Play the games of a plan; yield them block by block, in their order.
 
-    Each block takes about `BLOCK_SECONDS`, judged by the one before; the first is a single game.
-    None goes on across a checkpoint of the plan.
+    Each block takes about `BLOCK_SECONDS`, judged by the last games that make up a deal: those of
+    one pair may take much longer than those of another. The first block is a single game.
 
     Args:
         plan: the games to play.
         agents: a spec string or an agent for each name in the plan.
         workers: the workers that play.
+        stop: a function that says whether the games so far are enough; asked after each look, when
+            the caller has taken the blocks before it.
+        looks: numbers of deals, ascending, across which no block goes, up to the plan's; None:
+            those of the plan's stop rule.
         start: number of the first game to play.
+        seconds: seconds that the games before took, or are thought to take.
         records: True: blocks hold game records.
         progress: a function of the number of finished games, called after each game where this
             process plays.
@@ -291,56 +234,67 @@ def blocks(
         ArenaError: when an agent fails, or a worker dies; blocks before it are yielded first.
         ValueError: when the agents cannot be sent to workers.
     """
-    seconds = 0.0  # for a game; 0: not known
+    deal = plan.games_per_deal
+    ends = [deals * deal for deals in (plan.checkpoints() if looks is None else looks)]
+    asks = set(ends[:-1])
+    recent = deque([(start or bool(seconds), seconds)])
 
     def tasks() -> Iterator[tuple[int, int]]:
         first = start
-        for deals in plan.checkpoints():
-            stop = deals * plan.games_per_deal
-            while first < stop:
-                games = block_size(seconds, stop - first, workers.count)
-                yield first, first + games
-                first += games
+        # After one deal the pace of a deal is known.
+        for end in ends if seconds else (deal, *ends):
+            while first < end:
+                known, spent = map(sum, zip(*recent, strict=True))
+                size = block_size(spent / max(known, 1), end - first, workers.count)
+                yield first, first + size
+                first += size
 
-    here = isinstance(workers, InProcess)
-    for name, agent in () if here else zip(plan.agents, agents, strict=True):
-        if reason := _why_unsendable(agent):
-            raise ValueError(
-                f"agent {name!r} cannot be sent to workers, since {reason}: put it into a file and "
-                "name it by its spec string, such as my_bot.py:MyBot, or play with workers=1"
-            )
-    job = _BlockPlayer(plan, tuple(agents), records, progress if here else None)
+    if not (inside := isinstance(workers, InProcess)):
+        _check_sendable(plan, agents)
+    job = _BlockPlayer(plan, tuple(agents), records, progress if inside else None)
+    if start in asks and stop():
+        return
     try:
-        for _, block in results(workers, job, tasks()):
-            seconds = max(block.seconds / len(block.results), 1e-9)
-            if block.start == start:  # no block before it has failed
-                start += len(block.results)
-                yield block
-    except UnsendableError as error:
+        for _, block in executors.results(workers, job, tasks()):
+            recent.append((len(block.results), max(block.seconds, 1e-9)))
+            while sum(games for games, _ in recent) - recent[0][0] >= deal:
+                recent.popleft()
+            if block.start != start:  # a block before it has failed
+                continue
+            start += len(block.results)
+            yield block
+            if start in asks and stop():
+                return
+    except executors.UnsendableError as error:
         raise ValueError(
             f"agents cannot be sent to workers ({error}); name them by spec strings"
         ) from error
-    except WorkerError as error:
+    except executors.WorkerError as error:
         failed = ArenaError(str(error))
         failed.traceback = error.traceback
         raise failed from error
 
 
-def _why_unsendable(agent: AgentLike) -> str:
-    """Return why another process could not find an agent's class or function; empty if it could."""
-    if isinstance(agent, str):
-        return ""
-    inner = getattr(agent, "agent", agent)  # that of a `Checked`
-    made_of: Any = inner if is_function(inner) else getattr(inner, "function", type(inner))
-    name = made_of.__name__
-    if name == "<lambda>":
-        return "it is a lambda"
-    if "<locals>" in made_of.__qualname__:
-        return f"{name} is made inside a function"
-    file = getattr(sys.modules["__main__"], "__file__", None)
-    if made_of.__module__ == "__main__" and (file is None or not Path(file).exists()):
-        return f"{name} is in a program without a file"
-    return ""
+def _check_sendable(plan: Plan, agents: Sequence[AgentLike]) -> None:
+    """Refuse agents whose class or function another process could not find."""
+    for name, agent in zip(plan.agents, agents, strict=True):
+        if isinstance(agent, str):
+            continue
+        inner = getattr(agent, "agent", agent)  # that of a `Checked`
+        made_of: Any = inner if is_function(inner) else getattr(inner, "function", type(inner))
+        file = getattr(sys.modules["__main__"], "__file__", None)
+        reason = ""
+        if made_of.__name__ == "<lambda>":
+            reason = "it is a lambda"
+        elif "<locals>" in made_of.__qualname__:
+            reason = f"{made_of.__name__} is made inside a function"
+        elif made_of.__module__ == "__main__" and (file is None or not Path(file).exists()):
+            reason = f"{made_of.__name__} is in a program without a file"
+        if reason:
+            raise ValueError(
+                f"agent {name!r} cannot be sent to workers, since {reason}: put it into a file and "
+                "name it by its spec string, such as my_bot.py:MyBot, or play with workers=1"
+            )
 
 
 def block_size(seconds: float, remaining: int, workers: int) -> int:
@@ -367,16 +321,8 @@ class _BlockPlayer:
     progress: Progress | None
 
     def __call__(self) -> Callable[[int, int], Block]:
-        made: dict[str, Agent] = {}
-        agents = []
-        for spec in self.agents:
-            if isinstance(spec, str) and spec not in made:
-                try:
-                    made[spec] = bots.make(spec)
-                except Exception as error:  # a user's file or model can fail in any way
-                    raise agent_error(error, spec, f": {error}") from error
-            agents.append(made[spec] if isinstance(spec, str) else bots.make(spec))
-        warm_up(agents, self.plan.rules)
+        agents = games.make_agents(self.agents)
+        games.warm_up(agents, self.plan.rules)
         return partial(self.block, agents)
 
     def block(self, agents: Sequence[Agent], start: int, stop: int) -> Block:
@@ -384,14 +330,15 @@ class _BlockPlayer:
         plan, report = self.plan, self.progress
         fixtures, begun = plan.fixtures(start, stop), time.perf_counter()
         advance = None if report is None else lambda done: report(start + done)
-        played, actions = play_and_record(
+        results, actions = games.play_and_record(
             fixtures, agents, plan.rules, seed=plan.seed, progress=advance
         )
-        seconds = time.perf_counter() - begun
-        lines = []
+        seconds, lines = time.perf_counter() - begun, []
         for row, game in enumerate(actions if self.records else ()):
-            deal, seating = int(fixtures.deals[row]), int(fixtures.seatings[row])
-            names = [plan.agents[agent] for agent in fixtures.tables[row]]
+            result = results[row]
+            deal, seating = int(result["deal"]), int(result["seating"])
+            names = [plan.agents[agent] for agent in result["table"]]
             about = {"game": start + row, "deal": deal, "seating": seating, "agents": names}
-            lines.append(record_line({**game_record(plan.rules, plan.seed, deal, game), **about}))
-        return Block(start, played, seconds, lines)
+            record = games.game_record(plan.rules, plan.seed, deal, game)
+            lines.append(record_line({**record, **about}))
+        return Block(start, results, seconds, lines)

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
+from carolus_env.engine import chance, stepping
 from carolus_env.engine import observation as observing
-from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
-from carolus_env.engine.state import Ints
+from carolus_env.engine.state import Ints, put
 from carolus_env.engine.streams import new_streams, seed_generators
 from carolus_env.system.options import one_of, whole_number
 from carolus_env.system.threads import check_threads, runs, together
@@ -156,7 +156,11 @@ class GameBatch:
         return Turn(*buffers)
 
     def refresh(self) -> None:
-        """Update masks and observations after ``states`` were changed by hand."""
+        """Update masks and observations after ``states`` were changed by hand.
+
+        Dice that are due are rolled, and a new game takes the place of one that is over: each game
+        waits for a decision then.
+        """
         self._games.refresh()
 
     def step(self, actions: Any, *, copy: bool = False, check: bool = False) -> Turn:
@@ -206,12 +210,6 @@ class GameBatch:
     def clone(self) -> GameBatch:
         """Return an independent copy, with the same future dice and samples."""
         return copy.deepcopy(self)
-
-    def _repr_svg_(self) -> str:
-        """Return the first eight boards, for a notebook."""
-        from carolus_env.drawing.pictures import boards_svg
-
-        return boards_svg(np.asarray(self.states))
 
 
 class CpuGames:
@@ -293,7 +291,7 @@ class CpuGames:
         self.states[:] = engine.next_games(games)
         self.generators[:] = streams
         self.clear()
-        self.refresh()
+        self._update()
 
     def clear(self) -> None:
         """Clear rewards and flags."""
@@ -301,6 +299,13 @@ class CpuGames:
         self.terminated[:] = self.truncated[:] = False
 
     def refresh(self) -> None:
+        """See `GameBatch.refresh`."""
+        over = np.flatnonzero(engine.is_over(self.states))
+        put(self.states, over, engine.next_games(engine.pick(self.states, over)))
+        chance.roll(self.states)
+        self._update()
+
+    def _update(self) -> None:
         """Update all views."""
         together(
             lambda own: stepping.refresh_views(own.states, own.legal_rows, *own.views),

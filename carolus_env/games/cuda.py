@@ -70,6 +70,7 @@ class CudaGames:
         block = {"threads": entries.threads, "shared": entries.shared}
         self._set_up = Launch(kernels.set_up, n, records, streams, blank, self._outcomes, **block)
         self._refresh = Launch(entries.refresh, n, records, views, **block)
+        self._go_on = Launch(kernels.go_on, n, records, blank, n, **block)
         self._play = Launch(
             *(entries.play, n, records, self._actions, 0, self._refused, blank),
             *(self._outcomes, views),
@@ -96,7 +97,7 @@ class CudaGames:
         for array, content in zip(arrays, parts["arrays"], strict=True):
             array.array.copy_to_device(content, stream=current_stream())
         self.generators.copy_to_device(parts["generators"], stream=current_stream())
-        self.refresh()
+        self._refresh()
 
     def reset(self, generators: npt.NDArray[np.uint64], streams: npt.NDArray[np.uint64]) -> None:
         """Restart all games by their generators, and the streams of `sample`."""
@@ -104,10 +105,11 @@ class CudaGames:
         self._set_up()
         self.generators.copy_to_device(streams, stream=current_stream())
         self._refused.copy_to_device(kernels.NO_REFUSAL, stream=current_stream())
-        self.refresh()
+        self._refresh()
 
     def refresh(self) -> None:
-        """Update all views."""
+        """See `GameBatch.refresh`."""
+        self._go_on()
         self._refresh()
 
     def play(self, actions: Any, check: bool) -> None:

@@ -1,5 +1,5 @@
-"""Adapters to other libraries, to play, train and search. Each module imports its own.
+"""OpenSpiel, RLlib, networks of other libraries as agents, and programs in any language.
 
-Nothing here is imported with the package, since each module needs the library it is for
-(docs/integrations.md has their versions, and what works).
+Nothing here is imported with the package: a module needs the library it is for
+(docs/integrations.md).
 """

@@ -16,8 +16,7 @@ of the environments of single decisions, `TurnAgent` for those of ``CarolusMagnu
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from carolus_env.bots import Agent, AgentError
 from carolus_env.bots.agent import Remembered
 from carolus_env.engine import observation
 from carolus_env.engine.state import States
-from carolus_env.envs.candidates import View, length
+from carolus_env.envs import candidates
 from carolus_env.envs.turns import MOST_ACTIONS, Turns, list_in_games
 
 
@@ -65,12 +64,8 @@ class DecisionAgent(Agent):
     def act(
         self, states: States, generators: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.integer[Any]]:
-        """See `Agent.act`.
-
-        Raises:
-            AgentError: for games of another number of players.
-        """
-        _check_players(self, states)
+        """See `Agent.act`; games of another number of players are an `AgentError`."""
+        _check_players(self, self.players, states)
         observations = observation.observe(states, dtype=self._dtype)
         return self.choose(observations, engine.legal_masks(states).astype(bool))
 
@@ -89,9 +84,8 @@ class TurnAgent(Agent):
     """
 
     def __init__(self, players: int, turns: Turns | None = None) -> None:
-        self.turns = turns or Turns()
-        self._length = length(players)
-        self.players = players
+        candidates.length(players)  # refuses other numbers
+        self.players, self.turns = players, turns or Turns()
         self._remembered = Remembered()
 
     @abstractmethod
@@ -115,64 +109,59 @@ class TurnAgent(Agent):
             AgentError: for games of another number of players, and when `choose` answers anything
                 but an index of a candidate for each game.
         """
-        _check_players(self, states)
+        _check_players(self, self.players, states)
         plans = self._remembered.rests(states, generators)
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             for row, plan in zip(new.tolist(), self._chosen(engine.pick(states, new)), strict=True):
-                plans[row] = plan
+                plans[row] = plan[plan >= 0].tolist()
         return self._remembered.keep(states, generators, plans)
 
-    def _chosen(self, states: States) -> list[list[int]]:
-        """Return the actions of the candidate that is chosen in each game."""
-        n, most = len(states), self.turns.candidates
-        counts, left_out = np.zeros((2, n), np.int64)
-        actions = np.zeros((n, most, MOST_ACTIONS), np.int8)
-        rows = np.zeros((n, most, self._length), np.float32)
-        listed, view = self.turns.candidate_list(self.players), View.new()
-        list_in_games(states, np.arange(n), listed, view, counts, left_out, actions, rows)
-        answer = np.asarray(self.choose(rows, np.arange(most) < counts[:, None]))
-        if answer.shape != (n,) or answer.dtype.kind not in "iu":
-            raise AgentError(
-                self.name,
-                f"choose must answer {n} integers, one for each game, "
-                f"got shape {answer.shape} and dtype {answer.dtype}",
-            )
-        wrong = (answer < 0) | (answer >= counts)
+    def _chosen(self, states: States) -> npt.NDArray[np.int8]:
+        """Return the actions of the candidate that is chosen in each game, then -1."""
+        listed, games = candidates_of(states, self.turns), np.arange(len(states))
+        answer = np.asarray(self.choose(listed.rows, listed.masks))
+        if answer.shape != games.shape or answer.dtype.kind not in "iu":
+            reason = f"{len(games)} integers, one for each game, got shape {answer.shape} and dtype"
+            raise AgentError(self.name, f"choose must answer {reason} {answer.dtype}")
+        wrong = (answer < 0) | (answer >= listed.counts)
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise AgentError(
-                self.name,
-                f"choose must answer an index from 0 to {counts[row] - 1}, got {answer[row]}",
-            )
-        chosen = actions[np.arange(n), answer].tolist()
-        return [[number for number in plan if number >= 0] for plan in chosen]
+            reason = f"an index from 0 to {listed.counts[row] - 1}, got {answer[row]}"
+            raise AgentError(self.name, f"choose must answer {reason}")
+        return listed.actions[games, answer]
 
 
-def agent_of(
-    choose: Callable[[npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[np.integer[Any]]],
-    players: int,
-    turns: Turns | None = None,
-) -> Agent:
-    """Return the agent of a function that chooses.
+class Listed(NamedTuple):
+    """The candidates of N games, at most K in each."""
 
-    Args:
-        choose: a function like `DecisionAgent.choose`, or with ``turns`` like `TurnAgent.choose`.
-        players: 2, 3 or 4, for which the network was trained.
-        turns: options of the list of candidates; None: single decisions.
-    """
+    counts: npt.NDArray[np.int64]  # (N,)
+    left_out: npt.NDArray[np.int64]  # (N,) candidates that are not listed
+    actions: npt.NDArray[np.int8]  # (N, K, 5) the actions of each, then -1
+    rows: npt.NDArray[np.float32]  # (N, K, length) then zeros
 
-    kind: Any = DecisionAgent if turns is None else TurnAgent
-
-    class Chosen(kind):
-        def choose(self, *arguments: Any) -> npt.NDArray[np.integer[Any]]:
-            return choose(*arguments)
-
-    agent: Agent = Chosen(players) if turns is None else Chosen(players, turns)
-    return agent
+    @property
+    def masks(self) -> npt.NDArray[np.bool_]:
+        """``(N, K)``, which rows are candidates."""
+        mask: npt.NDArray[np.bool_] = np.arange(self.rows.shape[1]) < self.counts[:, None]
+        return mask
 
 
-def _check_players(agent: DecisionAgent | TurnAgent, states: States) -> None:
-    result = np.unique(states["players"]).tolist()
-    if result not in ([], [agent.players]):
-        raise AgentError(agent.name, f"plays games of {agent.players} players, got {result}")
+def candidates_of(states: States, turns: Turns) -> Listed:
+    """List the candidates of games of one number of players, as the environments do."""
+    n, k, players = len(states), turns.candidates, int(states["players"][0])
+    listed = Listed(
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros((n, k, MOST_ACTIONS), np.int8),
+        np.zeros((n, k, candidates.length(players)), np.float32),
+    )
+    view = candidates.View.new()
+    list_in_games(states, np.arange(n), turns.candidate_list(players), view, *listed)
+    return listed
+
+
+def _check_players(agent: Agent, players: int, states: States) -> None:
+    found = np.unique(states["players"]).tolist()
+    if found not in ([], [players]):
+        raise AgentError(agent.name, f"plays games of {players} players, got {found}")

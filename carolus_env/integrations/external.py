@@ -32,22 +32,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine
+from carolus_env import engine, notation
 from carolus_env.bots import Agent, AgentError, Opinion
 from carolus_env.bots.options import BotOptions, parse
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import random_bits
-from carolus_env.notation import NotationError, read_move, to_line
 from carolus_env.notation.moves import run_text
-from carolus_env.system import cancellation
+from carolus_env.system import cancellation, untrusted
 from carolus_env.system.options import option
-from carolus_env.system.untrusted import DataError, check, cut, get, integer, parse_json, shown
+from carolus_env.system.untrusted import shown
 
-# ------------------------------------------------------------------------------------ protocol
-
-PROTOCOL: Final = "carolus-engine"
-VERSION: Final = 1
+GREETING: Final = {"protocol": "carolus-engine", "version": 1}
 LONGEST: Final = 1 << 16
 """Bytes of a line, at most."""
 
@@ -61,7 +57,6 @@ class Key(NamedTuple):
     optional: bool = False
 
 
-GREETING: Final = {"protocol": PROTOCOL, "version": VERSION}
 _GREETING: Final = [Key(name, type(value), f"`{value}`") for name, value in GREETING.items()]
 MESSAGES: Final = {
     "greeting": _GREETING,
@@ -99,11 +94,6 @@ def message_line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def quoted(data: bytes) -> str:
-    """Quote a received text for an error: shortened, in printable ASCII."""
-    return cut(repr(data.decode(errors="replace")))
-
-
 def read_message(data: bytes, *expected: str) -> dict[str, Any]:
     """Parse a message as the first expected kind whose keys it has.
 
@@ -111,34 +101,35 @@ def read_message(data: bytes, *expected: str) -> dict[str, Any]:
         ProtocolError: when it is none, or an error that was not expected.
     """
     try:
-        message: dict[str, Any] = check(parse_json(data), dict, "a message")
+        message = untrusted.check(untrusted.parse_json(data), dict, "a message")
         message = {name: value for name, value in message.items() if value is not None}
         if "error" in message:
-            raise ProtocolError(f"reports an error: {shown(message['error'])}")
+            raise ProtocolError(f"reports an error: {untrusted.cut(repr(message['error']))}")
         kind = next((kind for kind in expected if MESSAGES[kind][0].name in message), expected[-1])
         values: dict[str, Any] = {}
-        for key in MESSAGES[kind]:
-            if key.name in message or not key.optional:
-                either = key.kind is object  # see `action_of`
-                values[key.name] = (
-                    message.get(key.name) if either else get(message, key.name, key.kind)
-                )
+        for name, kind_of_value, _, optional in MESSAGES[kind]:
+            if kind_of_value is object:  # see `action_of`
+                values[name] = message.get(name)
+            elif name in message or not optional:
+                values[name] = untrusted.get(message, name, kind_of_value)
         if "protocol" in values and not values.items() >= GREETING.items():
-            raise DataError(f"the protocol must be {PROTOCOL}, version {VERSION}")
+            greeting = ", version ".join(map(str, GREETING.values()))
+            raise untrusted.DataError(f"the protocol must be {greeting}")
         if "seed" in values:
-            integer(values, "seed", 0, 2**64 - 1)
-    except DataError as error:
-        raise ProtocolError(f"sent {quoted(data)}: {error}") from None
+            untrusted.integer(values, "seed", 0, 2**64 - 1)
+    except untrusted.DataError as error:
+        raise ProtocolError(f"sent {_quoted(data)}: {error}") from None
     return values
+
+
+def _quoted(data: bytes) -> str:
+    return untrusted.cut(repr(data.decode(errors="replace")))
 
 
 def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
     """Return the request for a decision in game ``states[i]``, whose generator is not shown.
 
-    Args:
-        number: the request's number.
-        state: the game.
-        more: the values of ``seconds``, ``seed`` and ``analyse``.
+    ``more`` has the values of ``seconds``, ``seed`` and ``analyse``.
     """
     legal = engine.legal_actions(state)
     after = np.repeat(single(state), len(legal))
@@ -146,7 +137,7 @@ def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
     played = zip(legal.tolist(), after, strict=True)
     return {
         "id": number,
-        "position": to_line(state, generator=False),
+        "position": notation.to_line(state, generator=False),
         "player": int(state["player"]),
         "legal": legal.tolist(),
         "moves": [run_text(state, action, then) for action, then in played],
@@ -165,8 +156,8 @@ def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.v
         raise ProtocolError(f"answered id {answer['id']}, expected {request['id']}")
     if isinstance(action, str):
         try:
-            actions = read_move(state, action)
-        except NotationError as error:
+            actions = notation.read_move(state, action)
+        except notation.NotationError as error:
             raise ProtocolError(f"answered {error}") from None
         action = actions[0] if len(actions) == 1 else action
     if type(action) not in (int, str):
@@ -197,16 +188,8 @@ class ExternalOptions(BotOptions):
     start: float = option(60.0, "seconds for the answer to the greeting", among=(0.01, 86_400.0))
 
 
-class Program:
-    """A program that answers each line with a line, in a process group of its own.
-
-    Args:
-        command: the program and its arguments.
-        folder: the program's working folder.
-
-    Raises:
-        ProtocolError: when it cannot be started.
-    """
+class _Program:
+    """A program that answers each line with a line, in a process group of its own."""
 
     def __init__(self, command: Sequence[str], folder: str) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
@@ -221,56 +204,43 @@ class Program:
             _end(guard)
             raise ProtocolError(f"cannot be started: {error.strerror or error}") from None
         assert process.stdin is not None and process.stdout is not None
-        self._process, self._received = process, b""
+        self.process, self._received = process, b""
         self._input, self._output = process.stdin.fileno(), process.stdout.fileno()
         os.set_blocking(self._input, False)
         self._close = weakref.finalize(self, _end, guard, process)
 
     def kill(self) -> None:
         """End the program at once."""
-        self._process.kill()
+        self.process.kill()
         self._close()
 
     def ask(self, message: Mapping[str, Any], expected: str, seconds: float) -> dict[str, Any]:
-        """Send a message and return the next one.
-
-        Args:
-            message: the message to send.
-            expected: the kind of answer, see `MESSAGES`.
-            seconds: maximum time to wait.
-
-        Raises:
-            ProtocolError: when none comes in time, or another than expected.
-            Stopped: when the work was stopped.
-        """
-        end, data = time.monotonic() + seconds, message_line(message)
+        """Send a message, and return the next one: of the ``expected`` kind, within ``seconds``."""
+        end, line = time.monotonic() + seconds, message_line(message)
+        try:  # a pipe holds more than a line, and is full where a program answered unasked
+            sent = os.write(self._input, line)
+        except BrokenPipeError:  # its output explains why
+            sent = len(line)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(line):
+            raise ProtocolError("does not read its input")
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
-            selector.register(self._input, selectors.EVENT_WRITE)
             while b"\n" not in self._received:
                 cancellation.current().check()
                 if (remaining := end - time.monotonic()) <= 0:
                     raise ProtocolError(f"gave no answer within {seconds:g} s{self._half()}")
-                for key, _ in selector.select(min(remaining, _POLL)):
-                    if key.fd == self._output:
-                        self._receive()
-                    elif not (data := self._sent(data)):
-                        selector.unregister(self._input)
+                if selector.select(min(remaining, _POLL)):
+                    self._receive()
         answer, _, self._received = self._received.partition(b"\n")
         return read_message(answer, expected)
-
-    def _sent(self, data: bytes) -> bytes:
-        """Send as much as the pipe takes, and return the rest."""
-        try:
-            return data[os.write(self._input, data) :]
-        except BrokenPipeError:  # its output explains why
-            return b""
 
     def _receive(self) -> None:
         if not (data := os.read(self._output, LONGEST)):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(GRACE)
-            code = self._process.returncode
+                self.process.wait(GRACE)
+            code = self.process.returncode
             how = "closed its output" if code is None else f"ended with exit code {code}"
             raise ProtocolError(f"{how}{self._half()}")
         self._received += data
@@ -278,8 +248,7 @@ class Program:
             raise ProtocolError(f"sent more than {LONGEST:,} bytes at once")
 
     def _half(self) -> str:
-        data = self._received
-        return f" after half a line, {quoted(data)}" if data else ""
+        return f" after half a line, {_quoted(self._received)}" if self._received else ""
 
 
 def _end(guard: subprocess.Popen[bytes], *programs: subprocess.Popen[bytes]) -> None:
@@ -315,65 +284,61 @@ class ExternalAgent(Agent):
     ) -> None:
         self.command, self.name = tuple(command), name
         self.options, self.folder = options or ExternalOptions(), folder or str(Path.cwd())
-        self._program: Program | None = None
+        self._program: _Program | None = None
         self._number, self._lock = 0, threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.command, self.options, self.folder, self.name)
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """See `Agent.act`.
-
-        Raises:
-            AgentError: when the program fails, is late, breaks the protocol or answers an illegal
-                action; with the position and what it sent.
-        """
-        answers = [self._ask(states, generators, row, False) for row in range(len(states))]
-        return np.array([action for action, _ in answers], np.int64)
+        """See `Agent.act`; a program that fails, is late or wrong is an `AgentError`."""
+        return np.array(
+            [action for action, _ in self._answers(states, generators, False)], np.int64
+        )
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the program's choices, and its values if it gives them for all games."""
-        answers = [self._ask(states, generators, row, True) for row in range(len(states))]
+        answers = self._answers(states, generators, True)
         probabilities = np.zeros((len(states), ACTIONS))
         probabilities[np.arange(len(states)), [action for action, _ in answers]] = 1
         values: Any = [values for _, values in answers]
         return Opinion(probabilities, None if None in values else values)
 
-    def _ask(
-        self, states: States, generators: npt.NDArray[np.uint64], row: int, analyse: bool
-    ) -> tuple[int, list[float] | None]:
-        """Ask the program for its action in one game, and the teams' values if it gives some."""
-        seconds, more = self.options.seconds, {"seed": int(generators[row]), "analyse": analyse}
-        with self._lock:
-            self._number += 1
-            request = request_for(self._number, states[row], seconds=seconds, **more)
-            try:
-                if self._program is None:
-                    self._program = Program(self.command, self.folder)
-                    self._program.ask(GREETING, "its answer", self.options.start)
-                answer = self._program.ask(request, "answer", seconds)
-                action = action_of(answer, request, states[row])
-            except BaseException as error:
-                if self._program is not None:
-                    self._program.kill()
-                    self._program = None
-                if not isinstance(error, ProtocolError):
-                    raise
-                where = f"in position {request['position']!r}"
-                raise AgentError(self.name, f"the program {error}; {where}") from None
-        bits = random_bits(generators[row : row + 1].copy())
-        generators[row] = answer.get("seed", bits[0])
-        return action, answer.get("values")
+    def _answers(
+        self, states: States, generators: npt.NDArray[np.uint64], analyse: bool
+    ) -> list[tuple[int, list[float] | None]]:
+        """Return the program's action in each game, and the teams' values if it gives some."""
+        bits, answers = random_bits(generators.copy()), []
+        for row, state in enumerate(states):
+            with self._lock:
+                answer = self._ask(state, int(generators[row]), analyse)
+            generators[row] = answer.get("seed", bits[row])
+            answers.append((answer["action"], answer.get("values")))
+        return answers
+
+    def _ask(self, state: np.void, seed: int, analyse: bool) -> dict[str, Any]:
+        """Return the program's answer; a program that fails is ended."""
+        self._number += 1
+        seconds = self.options.seconds
+        request = request_for(self._number, state, seconds=seconds, seed=seed, analyse=analyse)
+        try:
+            if self._program is None:
+                self._program = _Program(self.command, self.folder)
+                self._program.ask(GREETING, "its answer", self.options.start)
+            answer = self._program.ask(request, "answer", seconds)
+            return answer | {"action": action_of(answer, request, state)}
+        except BaseException as error:
+            if self._program is not None:
+                self._program.kill()
+                self._program = None
+            if not isinstance(error, ProtocolError):
+                raise
+            where = f"in position {request['position']!r}"
+            raise AgentError(self.name, f"the program {error}; {where}") from None
 
 
 def make_external(argument: str) -> Agent:
-    """Make the agent of ``exe:ARGUMENT``: a command as in a shell, then options after commas.
-
-    Raises:
-        AgentError: for a program that does not exist, or wrong options.
-    """
-    if sys.platform == "win32":
-        raise AgentError(NAME, "needs a POSIX system")
+    """Make the agent of ``exe:ARGUMENT``: a command as in a shell, then options after commas."""
     words = shlex.shlex(argument, posix=True, punctuation_chars=",")
     words.whitespace_split, words.commenters = True, ""
     try:

@@ -28,26 +28,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import bots, engine
+from carolus_env import bots, engine, notation
 from carolus_env.bots import Agent
-from carolus_env.engine import observation
-from carolus_env.engine.chance import apply_roll, chance_outcomes
+from carolus_env.engine import chance, observation, rules
 from carolus_env.engine.play import playout
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CLAN_NAMES,
-    CLANS,
-    OPTIONS,
-    OVER,
-    PALADINS_LAID_OUT,
-    ROLL,
-    TERRITORIES,
-    Rules,
-    action_text,
-)
+from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, as_states, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
-from carolus_env.notation import from_text, move_text, roll_text, to_line
 from carolus_env.notation.vocabulary import CLAN_LETTERS
 
 try:
@@ -93,121 +80,6 @@ GAME_TYPE: Final = pyspiel.GameType(
 )
 
 
-# ------------------------------------------------------------------------------------ boards
-
-# What a state holds: a game in its set-up, or on the board. Draws of the set-up and rolls are left
-# to chance nodes, which list every outcome with its probability.
-
-
-class SetUp:
-    """A game whose set-up is being drawn: the clans on the first territories. Never changes."""
-
-    __slots__ = ("clans", "legal", "player")
-
-    def __init__(self, clans: tuple[int, ...] = ()) -> None:
-        self.clans = clans
-        self.player: int = CHANCE
-        self.legal: tuple[int, ...] = ()
-
-    def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Return the clans that the next territory can get, or the seats of the first player."""
-        if len(self.clans) == TERRITORIES:
-            return [(seat, 1 / players) for seat in range(players)]
-        rest = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
-        return [(clan, rest[clan] / sum(rest)) for clan in range(CLANS) if rest[clan]]
-
-    def drawn(self, outcome: int, rules: Rules) -> SetUp | Board:
-        """Return the game after one more draw."""
-        possible = [number for number, _ in self.outcomes(rules.players)]
-        if outcome not in possible:
-            raise ValueError(f"a chance outcome must be one of {possible} here, got {outcome}")
-        if len(self.clans) < TERRITORIES:
-            return SetUp((*self.clans, outcome))
-        states = engine.new_games(
-            rules, 1, seed=0, territories=self.clans, first_player=outcome, roll=False
-        )
-        return Board(without_dice(states[0]))
-
-    def outcome_text(self, outcome: int) -> str:
-        """Return the outcome of a draw, in words."""
-        if len(self.clans) == TERRITORIES:
-            return f"first player {outcome}"
-        return f"territory {len(self.clans)} {CLAN_NAMES[outcome]}"
-
-    def copy(self) -> SetUp:
-        """Return the set-up itself, which never changes."""
-        return self
-
-    def __str__(self) -> str:
-        return " ".join(["set-up |", *(CLAN_LETTERS[clan] for clan in self.clans)])
-
-
-class Board:
-    """A game after the set-up, and the decision or roll that is due.
-
-    Attributes:
-        states: ``(1,)`` of dtype `STATE`.
-        player: the player who decides, as OpenSpiel counts; `CHANCE` or `TERMINAL`.
-        legal: the legal actions.
-    """
-
-    __slots__ = ("legal", "player", "states")
-
-    def __init__(self, states: States) -> None:
-        self.states = states
-        self._look()
-
-    def _look(self) -> None:
-        due = {ROLL: CHANCE, OVER: TERMINAL}
-        self.player = due.get(int(self.states["phase"][0]), int(self.states["player"][0]))
-        self.legal = tuple(engine.legal_actions(self.states).tolist())
-
-    def play(self, action: int) -> None:
-        """Carry out a decision; a roll is left to chance."""
-        engine.step(self.states, np.array([action]), roll=False)
-        self._look()
-
-    def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Return the rows of `chance_outcomes` for the dice that are due."""
-        return list(_rolls(int(self.states["dice_due"][0])))
-
-    def roll(self, outcome: int) -> None:
-        """Roll a row of `chance_outcomes`."""
-        apply_roll(self.states, self._faces(outcome))
-        self._look()
-
-    def outcome_text(self, outcome: int) -> str:
-        """Return a roll in the notation."""
-        return roll_text(self._faces(outcome).tolist())
-
-    def _faces(self, outcome: int) -> npt.NDArray[np.uint8]:
-        faces = chance_outcomes(self.states["dice_due"][0]).faces
-        if not 0 <= outcome < len(faces):
-            raise ValueError(
-                f"a chance outcome must be from 0 to {len(faces) - 1} here, got {outcome}"
-            )
-        return faces[outcome]
-
-    def copy(self) -> Board:
-        """Return an independent copy."""
-        return Board(copy(self.states))
-
-    def __str__(self) -> str:
-        return to_line(self.states[0], generator=False)
-
-
-@cache
-def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
-    return tuple(enumerate(chance_outcomes(dice).probabilities.tolist()))
-
-
-def without_dice(record: np.void) -> States:
-    """Return a copy, ``(1,)``, with no dice to come, so that equal positions are equal bytes."""
-    states = single(record)
-    states["generator"] = 0
-    return states
-
-
 # ------------------------------------------------------------------------------------ the game
 
 
@@ -231,61 +103,54 @@ class CarolusMagnusGame(pyspiel.Game):
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         chosen = {**PARAMETERS, **(params or {})}
         position = chosen.pop("position")
-        for name, entry in OPTIONS.items():
+        for name, entry in rules.OPTIONS.items():
             if chosen[name] == 0 and entry.metadata["or_none"]:
                 chosen[name] = None
-        rules = Rules.from_dict(chosen)
-        self._root: SetUp | Board = SetUp()
-        begun = 0  # rounds that are over
+        self.rules = Rules.from_dict(chosen)
+        self._start, over = None, 0  # rounds that are over
         if position:
-            start = _read(position)
-            rules = _agreed(engine.rules_of(start[0]), rules)
-            self._root, begun = Board(start), max(int(start["round"][0]) - 1, 0)
-        self.rules, rounds = rules, (rules.max_rounds or 0) - begun
+            self._start = _read(position)
+            self.rules = _agreed(engine.rules_of(self._start[0]), self.rules)
+            over = max(int(self._start["round"][0]) - 1, 0)
+        players, dice = self.rules.players, self.rules.dice
+        rounds, endless = (self.rules.max_rounds or 0) - over, self.rules.max_rounds is None
+        draws = players * (1 + rounds) + (0 if position else rules.TERRITORIES + 1)
+        self._chances = NO_LIMIT if endless else draws
         # Each player's crowns; then each round's disc, paladins, move, and crowns again.
-        longest = rules.players * (rules.reserve + rounds * (2 * rules.dice + 2))
-        self._chances = rules.players * (1 + rounds) + (0 if position else TERRITORIES + 1)
+        longest = players * (self.rules.reserve + rounds * (2 * dice + 2))
         info = pyspiel.GameInfo(
-            num_distinct_actions=ACTIONS,
-            max_chance_outcomes=len(chance_outcomes(rules.reserve).ways),
-            num_players=rules.players,
-            min_utility=-1.0 / (rules.teams - 1),
+            num_distinct_actions=rules.ACTIONS,
+            max_chance_outcomes=len(chance.chance_outcomes(self.rules.reserve).ways),
+            num_players=players,
+            min_utility=-1.0 / (self.rules.teams - 1),
             max_utility=1.0,
             utility_sum=0.0,
-            max_game_length=longest if rules.max_rounds else NO_LIMIT,
+            max_game_length=NO_LIMIT if endless else longest,
         )
-        named = _parameters(rules)
-        if position:
-            named["position"] = to_line(start[0], generator=False).replace("=", ":")
+        named = _parameters(self.rules)
+        if self._start is not None:
+            line = notation.to_line(self._start[0], generator=False)
+            named["position"] = line.replace("=", ":")
         super().__init__(GAME_TYPE, info, named)
 
     def new_initial_state(self, position: str | None = None) -> CarolusMagnusState:
-        """Return the set-up, or the game's position; or the position given as text.
-
-        Raises:
-            ValueError: for a position of other rules than the game's.
-            PositionError: for one that cannot be read, or that no game can reach.
-        """
+        """Return the set-up, or the game's position; or the position given as text."""
         if position is not None:
             return self.state_of(_read(position)[0])
-        return CarolusMagnusState(self, self._root.copy())
+        return CarolusMagnusState(self, None if self._start is None else copy(self._start))
 
     def state_of(self, record: np.void) -> CarolusMagnusState:
         """Return a game ``states[i]`` of the package as an OpenSpiel state with an empty history.
 
-        The dice to come are not the record's: they are chance nodes.
-
-        Raises:
-            ValueError: for other rules than the game's.
+        The dice to come are not the record's: they are chance nodes. The rules are the game's.
         """
-        rules = engine.rules_of(record)
-        if rules != self.rules:
-            raise ValueError(f"the position has {rules}, but the game {self.rules}")
-        return CarolusMagnusState(self, Board(without_dice(record)))
+        if (found := engine.rules_of(record)) != self.rules:
+            raise ValueError(f"the position has {found}, but the game {self.rules}")
+        return CarolusMagnusState(self, _without_dice(record))
 
     def max_chance_nodes_in_history(self) -> int:
         """Return the number of draws of the set-up and of rolls."""
-        return self._chances if self.rules.max_rounds else NO_LIMIT
+        return self._chances
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded, (str(self),)  # OpenSpiel's own way would lose the attributes
@@ -305,28 +170,33 @@ def game_of(rules: Rules) -> CarolusMagnusGame:
     return CarolusMagnusGame(_parameters(rules))
 
 
-def _loaded(text: str) -> CarolusMagnusGame:
+def _loaded(text: str) -> Any:
     """Return the game that was pickled; importing this module registers it in the process."""
-    game: CarolusMagnusGame = pyspiel.load_game(text)
-    return game
+    return pyspiel.load_game(text)
+
+
+def _without_dice(record: np.void) -> States:
+    """Return a copy, ``(1,)``, with no dice to come, so that equal positions are equal bytes."""
+    states = single(record)
+    states["generator"] = 0
+    return states
 
 
 def _read(position: str) -> States:
     """Parse a game, ``(1,)``, without the dice to come."""
-    rules, bar, rest = position.partition("|")
+    words, bar, rest = position.partition("|")
     if bar:  # on a page a colon is no equals sign
-        rules = rules.replace(":", "=")
-    return without_dice(from_text(rules + bar + rest)[0])
+        words = words.replace(":", "=")
+    return _without_dice(notation.from_text(words + bar + rest)[0])
 
 
 def _agreed(position: Rules, parameters: Rules) -> Rules:
     """Return the position's rules, unless a parameter that is not the default differs."""
-    defaults = Rules().to_dict()
-    of_position = position.to_dict()
+    usual, found = Rules().to_dict(), position.to_dict()
     for name, value in parameters.to_dict().items():
-        if value not in (defaults[name], of_position[name]):
+        if value not in (usual[name], found[name]):
             raise ValueError(
-                f"{name} is {value!r}, but the position has {of_position[name]!r}: "
+                f"{name} is {value!r}, but the position has {found[name]!r}: "
                 "leave it out, the position's rules are the game's"
             )
     return position
@@ -341,86 +211,115 @@ class CarolusMagnusState(pyspiel.State):
     ``str(state)`` is the position as a line of the notation: equal lines are equal positions.
     """
 
-    def __init__(self, game: CarolusMagnusGame, board: SetUp | Board) -> None:
+    def __init__(self, game: CarolusMagnusGame, states: States | None) -> None:
         super().__init__(game)
-        self._board = board  # the only attribute: OpenSpiel copies and pickles each of them
+        # The only attributes: OpenSpiel copies and pickles each of them.
+        self._states = states  # None while the set-up is being drawn
+        self._clans: tuple[int, ...] = ()  # drawn so far
 
     @property
     def states(self) -> States:
-        """``(1,)`` of dtype `STATE`: a copy of the game, for the functions of the package.
-
-        Raises:
-            ValueError: while the set-up is being drawn.
-        """
-        if isinstance(self._board, SetUp):
+        """``(1,)`` of dtype `STATE`: a copy of the game, which begins when the set-up is drawn."""
+        if self._states is None:
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
-        return copy(self._board.states)
+        return copy(self._states)
 
     @property
     def in_set_up(self) -> bool:
         """True if the set-up is still being drawn; its rolls come later."""
-        return isinstance(self._board, SetUp)
+        return self._states is None
 
     def current_player(self) -> int:
         """Return the seat that decides, or OpenSpiel's number of chance or the end."""
-        return self._board.player
+        if self._states is None:
+            return CHANCE
+        phase = self._states["phase"][0]
+        if phase == rules.ROLL:
+            return CHANCE
+        return TERMINAL if phase == rules.OVER else int(self._states["player"][0])
 
     def is_terminal(self) -> bool:
         """Return whether the game is over."""
-        return self._board.player == TERMINAL
+        return self.current_player() == TERMINAL
 
     def is_chance_node(self) -> bool:
         """Return whether a draw of the set-up or a roll is due."""
-        return self._board.player == CHANCE
+        return self.current_player() == CHANCE
 
     def returns(self) -> list[float]:
         """Return each seat's payoff; zeros until the game is over, and where it was cut off."""
-        if not isinstance(self._board, Board) or self._board.player != TERMINAL:
+        if not self.is_terminal():
             return [0.0] * self.num_players()
-        payoffs: list[float] = engine.returns(self._board.states)[0].tolist()
+        payoffs: list[float] = engine.returns(self.states)[0].tolist()
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return every outcome with its probability.
-
-        Raises:
-            ValueError: when no chance event is due.
-        """
-        if self._board.player != CHANCE:
+        """Return every outcome with its probability."""
+        if not self.is_chance_node():
             raise ValueError(f"no chance event is due: {self}")
-        return self._board.outcomes(self.num_players())
+        if self._states is not None:
+            return list(_rolls(int(self._states["dice_due"][0])))
+        if len(self._clans) == rules.TERRITORIES:
+            return [(seat, 1 / self.num_players()) for seat in range(self.num_players())]
+        left = [rules.PALADINS_LAID_OUT - self._clans.count(clan) for clan in range(rules.CLANS)]
+        return [(clan, number / sum(left)) for clan, number in enumerate(left) if number]
 
     def _legal_actions(self, player: int) -> list[int]:
-        return list(self._board.legal)
+        return [] if self._states is None else engine.legal_actions(self._states).tolist()
 
     def _apply_action(self, action: int) -> None:
-        board = self._board
-        if isinstance(board, SetUp):
-            self._board = board.drawn(action, self.get_game().rules)
-        elif board.player == CHANCE:
-            board.roll(action)
+        if self._states is None:
+            possible = [number for number, _ in self.chance_outcomes()]
+            if action not in possible:
+                raise ValueError(f"a chance outcome must be one of {possible} here, got {action}")
+            if len(self._clans) < rules.TERRITORIES:
+                self._clans += (action,)
+                return
+            drawn: Any = {"territories": self._clans, "first_player": action}
+            [game] = engine.new_games(self.get_game().rules, seed=0, roll=False, **drawn)
+            self._states = _without_dice(game)
+        elif self.is_chance_node():
+            chance.apply_roll(self._states, self._faces(action))
         else:
-            board.play(action)
+            engine.step(self._states, np.array([action]), roll=False)
+
+    def _faces(self, outcome: int) -> npt.NDArray[np.uint8]:
+        """Return the dice of an outcome of the roll that is due."""
+        faces = chance.chance_outcomes(self.states["dice_due"][0]).faces
+        if not 0 <= outcome < len(faces):
+            raise ValueError(
+                f"a chance outcome must be from 0 to {len(faces) - 1} here, got {outcome}"
+            )
+        return faces[outcome]
 
     def _action_to_string(self, player: int, action: int) -> str:
-        board = self._board
-        if player == CHANCE:
-            return board.outcome_text(action)
-        if isinstance(board, Board) and player == board.player and action in board.legal:
-            return move_text(board.states[0], action)
-        return action_text(action)  # not playable now: its meaning, without names of regions
+        if player != CHANCE:
+            if player == self.current_player() and action in self._legal_actions(player):
+                return notation.move_text(self.states[0], action)
+            return rules.action_text(action)  # its meaning alone, without names of regions
+        if not self.in_set_up:
+            return notation.roll_text(self._faces(action).tolist())
+        if len(self._clans) == rules.TERRITORIES:
+            return f"first player {action}"
+        return f"territory {len(self._clans)} {rules.CLAN_NAMES[action]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _resumed, (pyspiel.serialize_game_and_state(self.get_game(), self),)
 
     def __str__(self) -> str:
-        return str(self._board)
+        if self._states is None:
+            return " ".join(["set-up |", *(CLAN_LETTERS[clan] for clan in self._clans)])
+        return notation.to_line(self._states[0], generator=False)
 
 
-def _resumed(text: str) -> CarolusMagnusState:
+@cache
+def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
+    return tuple(enumerate(chance.chance_outcomes(dice).probabilities.tolist()))
+
+
+def _resumed(text: str) -> Any:
     """Return the state that was pickled."""
-    state: CarolusMagnusState = pyspiel.deserialize_game_and_state(text)[1]
-    return state
+    return pyspiel.deserialize_game_and_state(text)[1]
 
 
 class CarolusMagnusObserver:
@@ -433,9 +332,6 @@ class CarolusMagnusObserver:
     Attributes:
         tensor: ``(players + length,)`` float32; docs/environments.md has the other entries.
         dict: the observation's blocks by name, as views.
-
-    Raises:
-        ValueError: for any ``params``: there are none.
     """
 
     def __init__(self, players: int, params: dict[str, Any] | None = None) -> None:
@@ -448,22 +344,17 @@ class CarolusMagnusObserver:
         self.dict = {"player": self.tensor[:players], **blocks}
 
     def set_from(self, state: CarolusMagnusState, player: int) -> None:
-        """Write ``player``'s observation into `tensor`.
-
-        Raises:
-            ValueError: when there is no such seat.
-        """
+        """Write ``player``'s observation into `tensor`."""
         if not 0 <= player < self._players:
             raise ValueError(f"player must be from 0 to {self._players - 1}, got {player}")
-        self.tensor[: self._players] = 0
+        self.tensor[:] = 0
         self.tensor[player] = 1
-        board = state._board
-        if isinstance(board, Board):
+        if not state.in_set_up:
             viewer = np.array([player])
-            observation.observe(board.states, viewer, dtype=np.float32, out=self._observed)
+            observation.observe(state.states, viewer, dtype=np.float32, out=self._observed)
             return
-        self._observed[:] = 0
-        self.dict["region_paladins"][board.clans, range(len(board.clans))] = 1
+        clans = state._clans
+        self.dict["region_paladins"][clans, range(len(clans))] = 1
         self._observed *= observation.scales(self._players)
 
     def string_from(self, state: CarolusMagnusState, player: int) -> str:
@@ -488,30 +379,19 @@ class AgentBot(pyspiel.Bot):
         agent: the agent, or its spec, such as ``"planner"`` or ``"value:2p"``.
         player: the seat that it plays.
         seed: seed of the bot's random stream; None: from the operating system.
-
-    Raises:
-        AgentError: for a spec that makes no agent.
     """
 
     def __init__(self, agent: Agent | str, player: int, seed: int | None = None) -> None:
         pyspiel.Bot.__init__(self)
         self.agent = bots.make(agent) if isinstance(agent, str) else agent
-        self._player = player
-        self._stream = new_streams(seed, 1)
+        self._player, self._stream = player, new_streams(seed, 1)
 
     def player_id(self) -> int:
         """Return the seat that it plays."""
         return self._player
 
-    def provides_policy(self) -> bool:
-        """Return False: an agent chooses an action and does not give the others' probabilities."""
-        return False
-
     def restart_at(self, state: CarolusMagnusState) -> None:
         """Do nothing: an agent keeps nothing of a game."""
-
-    def inform_action(self, state: CarolusMagnusState, player: int, action: int) -> None:
-        """Do nothing: the position says everything."""
 
     def step(self, state: CarolusMagnusState) -> int:
         """Return the agent's choice in ``state``, where its seat decides."""
@@ -530,15 +410,10 @@ class BotAgent(Agent):
     """
 
     def __init__(self, make: MakeBot, name: str = "openspiel bot") -> None:
-        self._make = make
-        self.name = name
+        self._make, self.name = make, name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Choose one legal action for each game.
-
-        Raises:
-            ValueError: when a game does not wait for a decision.
-        """
+        """See `Agent.act`."""
         check_streams(generators, as_states(states))
         seeds = random_bits(generators) >> np.uint64(32)
         return np.array([self._choice(*pair) for pair in zip(states, seeds, strict=True)], np.int64)
@@ -550,8 +425,7 @@ class BotAgent(Agent):
         if len(legal) == 1:
             return int(legal[0])
         game = game_of(engine.rules_of(record))
-        bot = self._make(game, int(record["player"]), int(seed))
-        return int(bot.step(game.state_of(record)))
+        return int(self._make(game, int(record["player"]), int(seed)).step(game.state_of(record)))
 
 
 class PlayoutEvaluator(RandomRolloutEvaluator):

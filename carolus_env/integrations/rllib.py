@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -20,13 +20,14 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from carolus_env.bots import Agent
-from carolus_env.engine import observation
-from carolus_env.engine.rules import BY_MAX_ROUNDS, OPTIONS, OVER, Rules
+from carolus_env.engine.rules import OPTIONS, PHASE_NAMES
 from carolus_env.engine.state import States
-from carolus_env.envs.learner import LEARNER, LearnerGames
-from carolus_env.envs.options import observation_box, start_from
-from carolus_env.envs.turns import TurnGames, Turns, candidates_box
-from carolus_env.integrations.agents import agent_of
+from carolus_env.envs import candidates
+from carolus_env.envs.aec import raw_env
+from carolus_env.envs.options import check_reset_options
+from carolus_env.envs.turns import IllegalChoiceError, Turns
+from carolus_env.integrations.agents import DecisionAgent, TurnAgent, candidates_of
+from carolus_env.system.untrusted import only
 
 try:
     import torch
@@ -44,8 +45,6 @@ except ImportError as error:
 NO_CANDIDATE: Final = -1e9
 """Logit where there is no candidate: finite, so that its product with probability 0 is 0."""
 
-_OPTIONS: Final = (*OPTIONS, "turns")
-
 
 class CarolusMultiAgentEnv(MultiAgentEnv):
     """One game; every seat is an agent, ``player_0`` to ``player_{players - 1}``.
@@ -59,16 +58,16 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     - ``"action_mask"``: ``(95,)`` or ``(K,)`` float32, 1 for what is legal; all 0 after the end.
 
     Rewards are 0 until the end, then the payoffs, which sum to 0. A game that reaches
-    ``max_rounds`` is truncated, with rewards 0. RLlib tests an environment with a random action,
-    and can sample them: `get_action_space` gives a space whose samples are legal.
+    ``max_rounds`` is truncated, with rewards 0.
 
     Args:
-        config: RLlib's ``env_config``, with any of
+        config: RLlib's ``env_config``: the fields of `Rules`, and ``turns``, True or a mapping of
+            the options of `Turns`: an action is a disc, a crown or a whole turn, by its index in a
+            list of K candidates. The mover's info then holds ``choices`` ``(K, 5)`` and
+            ``left_out``, as those of ``CarolusMagnusTurns-v0``.
 
-            - the fields of `Rules`;
-            - ``turns``: True or a mapping of the options of `Turns`: an action is a disc, a crown
-              or a whole turn, by its index in a list of K candidates. The mover's info then holds
-              ``choices`` ``(K, 5)`` and ``left_out``, as those of ``CarolusMagnusTurns-v0``.
+    Attributes:
+        aec: the game, as PettingZoo's environment.
 
     Raises:
         ValueError: for an unknown option, or an impossible value.
@@ -77,38 +76,27 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         options = dict(config or {})
-        if unknown := sorted(options.keys() - set(_OPTIONS)):
-            raise ValueError(f"env_config: unknown option {unknown[0]!r}, known are {_OPTIONS}")
-        rules = Rules(**{name: options[name] for name in OPTIONS if name in options})
-        turns = turns_of(options.get("turns"))
-        if turns is None:
-            self.games = LearnerGames(rules, 1, AllSeats(rules))
-            box = observation_box(rules.players, np.dtype(np.float32))
-        else:
-            self.games = TurnGames(rules, 1, AllSeats(rules), turns=turns)
-            box = candidates_box(self.games)
-        self._box = box
-        self._numbers = self.games.actions
-        self.possible_agents = [f"player_{seat}" for seat in range(rules.players)]
+        only(options, (*OPTIONS, "turns"), "env_config")
+        self._turns = _turns_of(options.pop("turns", None))
+        self.aec = raw_env(**options)
+        self.possible_agents = self.aec.possible_agents
         self.agents = self.possible_agents[:]
-        mask = spaces.Box(0.0, 1.0, (self._numbers,), np.float32)
-        self.observation_spaces = {
-            agent: spaces.Dict({"action_mask": mask, "observations": box}) for agent in self.agents
-        }
-        self.action_spaces = {agent: spaces.Discrete(self._numbers) for agent in self.agents}
-        self._samples = {agent: LegalActions(self._numbers) for agent in self.agents}
+        self._box = self.aec.observation_spaces["player_0"]["observation"]
+        numbers = int(self.aec.action_spaces["player_0"].n)
+        if self._turns is not None:
+            numbers = self._turns.candidates
+            shape = (numbers, candidates.length(self.aec.rules.players))
+            self._box = spaces.Box(-candidates.LIMIT, candidates.LIMIT, shape, np.float32)
+        mask = spaces.Box(0.0, 1.0, (numbers,), np.float32)
+        space = spaces.Dict({"action_mask": mask, "observations": self._box})
+        self.observation_spaces = dict.fromkeys(self.agents, space)
+        self.action_spaces = {agent: spaces.Discrete(numbers) for agent in self.agents}
+        self._samples = {agent: LegalActions(numbers) for agent in self.agents}
         self.metadata: dict[str, Any] = {}  # RLlib writes into it, and the class's would be shared
 
     def get_action_space(self, agent_id: str) -> LegalActions:
         """Return the action space of an agent, whose samples are legal while it is to move."""
         return self._samples[agent_id]
-
-    @property
-    def player(self) -> str:
-        """The agent to move."""
-        return self.possible_agents[int(self.games.states["player"][0])]
-
-    # -------------------------------------------------------------------------------- playing
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -117,20 +105,17 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
 
         Args:
             seed: the game's seed: game and dice are those of every other environment with this
-                seed. None: the game continues the streams of the last one.
+                seed. None: the first time from the operating system, later from the last seed.
             options: ``territories``, ``first_player`` or ``position`` (docs/environments.md).
 
         Raises:
             ValueError: for a seed or an option that no game can start from.
         """
-        if options:
-            starts = start_from(self.games.rules, [options])
-            self.games.reset(seed, None if seed is not None else np.zeros(1, np.int64), starts)
-        elif seed is not None:
-            self.games.reset(seed)
-        else:
-            self.games.restart(np.zeros(1, np.int64))
-        return self._observe(), self._infos()
+        check_reset_options(options or {})
+        self.aec.reset(seed, dict(options or {}))
+        if self._over:
+            raise ValueError("reset: the position's game is over")
+        return self._observe()
 
     def step(self, action_dict: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Carry out the decision of the player to move.
@@ -146,46 +131,54 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
             ValueError: when another player has an action, or the game is over.
             IllegalActionError: for an illegal action; the game stays as it was.
         """
-        mover, over = self.player, bool(self.games.states["phase"][0] == OVER)
-        if over or action_dict.keys() != {mover}:
-            due = "the game is over, reset it" if over else f"{mover} alone is to move"
+        aec, mover = self.aec, self.aec.agent_selection
+        if self._over or action_dict.keys() != {mover}:
+            due = "the game is over, reset it" if self._over else f"{mover} alone is to move"
             raise ValueError(f"{due}, got actions of {sorted(action_dict)}")
-        ended = self.games.step(np.array([action_dict[mover]]))
-        if not len(ended.rows):
-            going = {"__all__": False}
-            return self._observe(), {mover: 0.0}, going, dict(going), self._infos()
-        cut_off = bool(ended.states["reason"][0] == BY_MAX_ROUNDS)
-        rewards = dict(zip(self.agents, ended.payoffs[0].tolist(), strict=True))
+        for number in self._actions_of(action_dict[mover]):
+            aec.step(number)
         # For all at once: RLlib takes a game in which each agent alone is truncated as terminated.
-        terminateds, truncateds = {"__all__": not cut_off}, {"__all__": cut_off}
-        infos: dict[str, Any] = {agent: {} for agent in self.agents}
-        return self._last_observations(ended.states), rewards, terminateds, truncateds, infos
-
-    # -------------------------------------------------------------------------------- inside
-
-    def _observe(self) -> dict[str, Any]:
-        """Return the observation of the player to move; its legal actions can be sampled."""
-        mask = self.games.masks()[0]
-        self._samples[self.player].mask = mask
-        observations = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
-        return {self.player: {"action_mask": mask.astype(np.float32), "observations": observations}}
-
-    def _last_observations(self, states: States) -> dict[str, Any]:
-        """Return everyone's observation of a game that is over."""
-        observations = np.zeros((len(self.agents), *self._box.shape), np.float32)
-        if not isinstance(self.games, TurnGames):
-            seats = np.arange(len(self.agents))
-            observation.observe(
-                states.repeat(len(seats)), seats, dtype=np.float32, out=observations
-            )
-        mask = np.zeros(self._numbers, np.float32)
-        return {
-            agent: {"action_mask": mask.copy(), "observations": row}
-            for agent, row in zip(self.agents, observations, strict=True)
+        ends = {"__all__": aec.terminations[mover]}, {"__all__": aec.truncations[mover]}
+        if not self._over:
+            observations, infos = self._observe()
+            return observations, {mover: 0.0}, *ends, infos
+        nothing = np.zeros(self.action_spaces[mover].n, np.float32)
+        last = {agent: aec.observe(agent)["observation"] for agent in self.agents}
+        if self._turns is not None:
+            last = dict.fromkeys(self.agents, np.zeros(self._box.shape, np.float32))
+        ended = {
+            agent: {"action_mask": nothing, "observations": row} for agent, row in last.items()
         }
+        return ended, dict(aec.rewards), *ends, {agent: {} for agent in self.agents}
 
-    def _infos(self) -> dict[str, Any]:
-        return {self.player: {name: rows[0].copy() for name, rows in self.games.infos().items()}}
+    @property
+    def _over(self) -> bool:
+        mover = self.aec.agent_selection
+        return bool(self.aec.terminations[mover] or self.aec.truncations[mover])
+
+    def _observe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return observation and info of the player to move; its legal actions can be sampled."""
+        mover, info = self.aec.agent_selection, {}
+        if self._turns is None:
+            row, mask = self.aec.observe(mover).values()
+        else:
+            listed = self._listed = candidates_of(self.aec.games, self._turns)
+            [row], [mask] = listed.rows, listed.masks.astype(np.int8)
+            info = {"choices": listed.actions[0], "left_out": listed.left_out[0]}
+        self._samples[mover].mask = mask
+        observation = {"action_mask": mask.astype(np.float32), "observations": row}
+        return {mover: observation}, {mover: info}
+
+    def _actions_of(self, action: Any) -> list[int]:
+        """Return the single decisions of an action."""
+        if self._turns is None:
+            return [action]
+        [count], [actions], state = self._listed.counts, self._listed.actions, self.aec.games[0]
+        if not 0 <= action < count:
+            phase, legal = PHASE_NAMES[state["phase"]], list(range(count))
+            raise IllegalChoiceError(0, int(state["player"]), phase, int(action), legal)
+        chosen: list[int] = actions[action].tolist()
+        return [number for number in chosen if number >= 0]
 
 
 class LegalActions(spaces.Discrete):
@@ -204,22 +197,7 @@ class LegalActions(spaces.Discrete):
         return super().sample(mask, probability)
 
 
-class AllSeats:
-    """`envs.learner.Opponents` that leave every seat to the learner."""
-
-    agents: Sequence[Agent] = ()
-
-    def __init__(self, rules: Rules) -> None:
-        self._players = rules.players
-
-    def seat(
-        self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
-    ) -> npt.NDArray[np.int64]:
-        """Seat the learner everywhere, ``(n, players)``."""
-        return np.full((len(learner_seats), self._players), LEARNER)
-
-
-def turns_of(value: bool | Mapping[str, Any] | None) -> Turns | None:
+def _turns_of(value: bool | Mapping[str, Any] | None) -> Turns | None:
     """Return the ``turns`` of an ``env_config``: None where actions are single decisions."""
     if value is None or value is False:
         return None
@@ -294,8 +272,10 @@ class RLlibAgent(Agent):
         folder = Path(checkpoint).absolute() / "learner_group/learner/rl_module" / policy
         if not folder.is_dir():
             raise ValueError(f"{checkpoint}: no checkpoint of RLlib with a policy {policy!r}")
-        module = RLModule.from_checkpoint(folder)
-        self._agent = agent_of(partial(likeliest, module), players, turns_of(turns))
+        choose = staticmethod(partial(_likeliest, RLModule.from_checkpoint(folder)))
+        options = _turns_of(turns)
+        kind, more = (DecisionAgent, []) if options is None else (TurnAgent, [options])
+        self._agent: Agent = type("Likeliest", (kind,), {"choose": choose})(players, *more)
 
     def act(
         self, states: States, generators: npt.NDArray[np.uint64]
@@ -305,7 +285,7 @@ class RLlibAgent(Agent):
 
 
 @torch.no_grad()
-def likeliest(
+def _likeliest(
     module: Any, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
     """Return a module's likeliest action in each game, ``(N,)``."""

@@ -6,43 +6,35 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import Agent, make
+from carolus_env.bots import make
 from carolus_env.bots.models import NAMES, find
 from carolus_env.engine.rules import DISCS, Rules
-from carolus_env.evaluation.placing import Advance, Evaluation, evaluate
 from carolus_env.networks.network import HIDDEN_LIMITS, WIDTH_LIMITS, Size, random_weights
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system.machine import cores
 from carolus_env.system.options import as_dict, check_fields, group, option
 from carolus_env.system.threads import MOST_THREADS
 
+SLOWEST: Final = 1e-9  # the lowest learning rate: float32 weights of 0.01 do not feel a lower one
+EVALUATIONS: Final = "evaluations, each with a checkpoint"
+POINTS: Final = "points of the curve"
+FLAT: Final = "share of the run in which the learning rate stays; then it decays geometrically"
 
-def eval_every_option(default: int, unit: str) -> Any:
-    """Return the option `RunConfig.eval_every`."""
-    about = f"{unit} between two evaluations, each with a checkpoint"
+
+def every(default: int, unit: str, what: str) -> Any:
+    """Return an option of decisions or games between two `EVALUATIONS`, or `POINTS`."""
+    about = f"{unit} between two {what}"
     return option(default, about, among=(1, None), heading="evaluation")
 
 
-def curve_every_option(default: int, unit: str) -> Any:
-    """Return the option `SelfPlayConfig.curve_every`."""
-    about = f"{unit} between two points of the curve"
-    return option(default, about, among=(1, None), heading="evaluation")
-
-
-def learning_rate_option(default: float, about: str, heading: str = "") -> Any:
+def rate(default: float, about: str, heading: str = "") -> Any:
     """Return an option of a learning rate."""
-    return option(default, about, above=0, below=1, heading=heading)
-
-
-def flat_option(default: float) -> Any:
-    """Return the option `SelfPlayConfig.flat`."""
-    about = "share of the run in which the learning rate stays; then it decays geometrically"
-    return option(default, about, among=(0, None), below=1, heading="algorithm")
+    return option(default, about, among=(SLOWEST, None), below=1, heading=heading)
 
 
 def algorithm(default: Any, about: str, **limits: Any) -> Any:
@@ -54,28 +46,31 @@ def algorithm(default: Any, about: str, **limits: Any) -> Any:
 class RunConfig:
     """Rules, names and evaluations of a training run."""
 
-    learner_name: ClassVar[str]
-    """The learner's name, as files and the command line give it."""
-    unit: ClassVar[str]
-    """Unit of the run: decisions or games learnt from."""
-    resumable: ClassVar[tuple[str, ...]]
-    """The options that may change when a run is resumed: its length."""
-    bot: ClassVar[str] = ""
-    """Name of the bot that plays the models; empty: that of the learner."""
-    hint: ClassVar[str] = ""
-    """Advice that is printed when a run starts."""
+    learner_name: ClassVar[str]  # as files and the command line give it
+    unit: ClassVar[str]  # of the run: decisions or games learnt from
+    length: ClassVar[str]  # name of the option that says how many of them
+    bot: ClassVar[str] = ""  # name of the bot that plays the models; empty: that of the learner
+    hint: ClassVar[str] = ""  # advice that is printed when a run starts
 
     rules: Rules = group(Rules, "rules")
 
+    minutes: float | None = option(
+        None,
+        "minutes of learning by the clock, instead of a number of decisions or games; compiling "
+        "and evaluating come on top. Such a run is not reproducible: it learns as much as it can",
+        kind=float,
+        above=0,
+    )
     seed: int = option(1, "seed of games, network and sampling", among=(0, 2**64 - 1))
     name: str | None = option(
         None,
         "the run's folder is RUNS/NAME; by default learner, players, seed and time",
         kind=str,
     )
-    runs: Path = option(Path("runs"), "the folder of all runs")
+    runs: Path = option(Path("runs"), "the folder of all runs", metavar="FOLDER")
 
-    eval_every: int = eval_every_option(250_000, "decisions or games")
+    eval_every: int = every(250_000, "decisions or games", EVALUATIONS)
+    curve_every: int = every(1, "decisions or games", POINTS)
     eval_games: int = option(
         100,
         "most games against each agent in an evaluation; fewer where the interval is narrow",
@@ -118,13 +113,42 @@ class RunConfig:
         return self.rules.players
 
     @property
+    def resumable(self) -> tuple[str, ...]:
+        """The options that may change when a run is resumed: its length."""
+        return self.length, "minutes"
+
+    @property
     def budget(self) -> str:
         """Length of the run, in words."""
+        if self.minutes is not None:
+            return f"{self.minutes:g} minutes of learning, evaluations not counted"
+        return f"{getattr(self, self.length):,} {self.unit}"
+
+    def progress(self, done: int, seconds: float) -> float:
+        """Return the fraction of the run that is done, from 0 to 1 or more.
+
+        Args:
+            done: decisions or games learnt from.
+            seconds: seconds of learning, by the clock.
+        """
+        if self.minutes is not None:
+            return seconds / 60 / self.minutes
+        return done / int(getattr(self, self.length))
+
+    def round_size(self, done: int) -> int:
+        """Return the decisions or games of the next round, after so many."""
+        raise NotImplementedError
+
+    def rate_at(self, progress: float) -> float:
+        """Return the learning rate of the next round, after this fraction of the run."""
         raise NotImplementedError
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with another budget, to continue a run."""
-        return dataclasses.replace(self, **changes)
+        """Return a copy of another length, to continue a run."""
+        if self.length in changes and changes.get("minutes") is not None:
+            raise ValueError(f"a run ends after {self.length} or after minutes: name one of them")
+        instead = {"minutes": None} if self.length in changes else {}
+        return dataclasses.replace(self, **{**instead, **changes})
 
     def unused(self) -> dict[str, str]:
         """Return the options that have no effect beside the others, and what they need."""
@@ -136,6 +160,8 @@ class RunConfig:
         Raises:
             ValueError: naming the option, its value and what is allowed.
         """
+        if self.name in ("", "..") or (self.name and self.name != Path(self.name).name):
+            raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
         for spec in self.eval_bots:
             make(spec)
 
@@ -143,26 +169,6 @@ class RunConfig:
     def eval_threads(self) -> int:
         """Threads of evaluations, as many as training uses."""
         return 1
-
-    def evaluate(
-        self,
-        agent: Agent,
-        games: int,
-        near: float | None = None,
-        *,
-        advance: Advance = lambda spec, games: None,
-    ) -> Evaluation:
-        """Measure an agent against `planner` and on the ladder; see `placing.evaluate`."""
-        return evaluate(
-            agent,
-            self.rules,
-            games,
-            near=near,
-            bots=self.eval_bots,
-            half=self.eval_suite,
-            threads=self.eval_threads,
-            advance=advance,
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the learner, and its options with those of the rules."""
@@ -197,14 +203,12 @@ class SelfPlayConfig(RunConfig):
     plans: str = option(
         "stop", "where paladins may go, see the planner", among=WIDTHS, heading="network"
     )
-    learning_rate: float = learning_rate_option(0.01, "initial learning rate")
-    learning_rate_end: float = learning_rate_option(0.001, "learning rate at the end", "algorithm")
-    flat: float = flat_option(0.0)
-    curve_every: int = curve_every_option(1, "decisions or games")
+    learning_rate: float = rate(0.01, "initial learning rate")
+    learning_rate_end: float = rate(0.001, "learning rate at the end", "algorithm")
+    flat: float = algorithm(0.0, FLAT, among=(0, None), below=1)
 
     @property
     def eval_threads(self) -> int:
-        """See `RunConfig.eval_threads`."""
         return min(self.workers, cores())
 
     @property
@@ -212,16 +216,11 @@ class SelfPlayConfig(RunConfig):
         """The network's size."""
         return Size(self.players, self.width, self.hidden, self.policy)
 
-    def progress(self, done: int, cpu_seconds: float) -> float:
-        """Return the fraction of the run that is done, from 0 to 1 or more."""
-        raise NotImplementedError
-
-    def round_size(self, done: int) -> int:
-        """Return the decisions or games of the next round."""
-        raise NotImplementedError
+    @property
+    def budget(self) -> str:
+        return f"{super().budget}, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
     def rate_at(self, progress: float) -> float:
-        """Return the learning rate after this fraction of the run."""
         decay = min(max((progress - self.flat) / (1 - self.flat), 0.0), 1.0)
         return float(self.learning_rate * (self.learning_rate_end / self.learning_rate) ** decay)
 
@@ -249,7 +248,6 @@ class SelfPlayConfig(RunConfig):
         return weights
 
     def check(self) -> None:
-        """See `RunConfig.check`."""
         super().check()
         _ = self.size
         self.first_weights()

@@ -18,38 +18,32 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent
-from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.run import Arrays, Learner
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system import threads
 from carolus_env.system.arrays import F32
+from carolus_env.system.cancellation import Stop
 from carolus_env.system.compiler import entry
 
-Arrays = dict[str, npt.NDArray[Any]]
 C = TypeVar("C", bound=SelfPlayConfig)
 
 
 class Task(NamedTuple):
     """A worker's part of a round."""
 
-    first: int
-    """Number of its first game or decision: a stream of random numbers belongs to each number."""
-    size: int
-    """Games or decisions to learn from."""
-    rate: float
-    """Learning rate."""
+    first: int  # number of its first game or decision: each has its own stream of random numbers
+    size: int  # Games or decisions to learn from
+    rate: float  # Learning rate
 
 
 class RoundResult(NamedTuple):
-    """Result of a worker's part of a round."""
+    """Result of a worker's part of a round: what it shares, its statistics, and its CPU time."""
 
     shared: Arrays
-    """The worker's weights, and the state of its optimiser."""
     stats: npt.NDArray[np.float64]
-    """Sums of statistics, see `SelfPlayLearner.stats`."""
     seconds: float
-    """CPU time."""
 
 
 class SelfPlayLearner(ABC, Generic[C]):
@@ -61,12 +55,10 @@ class SelfPlayLearner(ABC, Generic[C]):
         config: the run's hyperparameters.
     """
 
-    stats: ClassVar[tuple[str, ...]]
-    """Names of the statistics; ``games`` is one of them."""
+    Config: ClassVar[type[SelfPlayConfig]]  # Its hyperparameters
+    stats: ClassVar[tuple[str, ...]]  # Names of the statistics; games is one of them
     summed: ClassVar[str] = ""
     """Prefix of the shared arrays that hold sums, which grow by the sum of all workers' growth."""
-    style: ClassVar[CurveStyle]
-    """Style of the learning curve."""
 
     def __init__(self, config: C) -> None:
         self.config = config
@@ -74,6 +66,11 @@ class SelfPlayLearner(ABC, Generic[C]):
         self.shared: Arrays = {f"weights/{name}": weights[name] for name in Weights._fields}
         self.shared |= self.optimiser()
         self.weights: Weights = self.grouped("weights")
+
+    @classmethod
+    def begin(cls, config: C) -> WorkerPool:
+        """Return the workers of a run."""
+        return WorkerPool(cls, config)
 
     def grouped(self, prefix: str) -> Weights:
         """Return the shared arrays ``prefix/NAME`` for each array of weights, not copied."""
@@ -116,46 +113,35 @@ class SelfPlayLearner(ABC, Generic[C]):
         return RoundResult(self.shared, stats, time.thread_time() - begun)
 
 
-class WorkerPool:
+class WorkerPool(Learner):
     """Workers, each on a thread, and their common state.
 
     Args:
-        learner: the algorithm.
+        kind: the algorithm.
         config: the run's hyperparameters.
 
     Attributes:
         shared: the weights, and the state of the optimiser.
         stats: ``(S,)`` float64, sums of the learner's statistics.
+        noted: those when `note` was called last.
         cpu_seconds: CPU time of all workers.
     """
 
-    def __init__(self, learner: type[SelfPlayLearner[Any]], config: SelfPlayConfig) -> None:
-        self._learner = learner
-        self._workers = [learner(config) for _ in range(config.workers)]
+    def __init__(self, kind: type[SelfPlayLearner[Any]], config: SelfPlayConfig) -> None:
+        self._kind, self._config = kind, config
+        self._workers = [kind(config) for _ in range(config.workers)]
         self.shared = {name: array.copy() for name, array in self._workers[0].shared.items()}
         self.own = [worker.own(index) for index, worker in enumerate(self._workers)]
-        self.stats = np.zeros(len(learner.stats))
-        self.cpu_seconds = 0.0
-
-    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Return copies of the weights by name."""
-        return {name: self.shared[f"weights/{name}"].copy() for name in Weights._fields}
+        self.stats, self.noted = np.zeros((2, len(kind.stats)))
 
     def warm_up(self) -> None:
-        """Compile what a round needs. Nothing is learnt: a round begins with the common arrays."""
         own = {name: array.copy() for name, array in self.own[0].items()}
-        self._workers[0].round(self.shared, own, Task(0, 1, 0.0))
+        self._workers[0].round(self.shared, own, Task(0, 1, 0.0))  # it begins with common arrays
         shared = {name: array.copy() for name, array in self.shared.items()}
-        combine(shared, [shared] * min(len(self._workers), 2), self._learner.summed)
+        combine(shared, [shared] * min(len(self._workers), 2), self._kind.summed)
 
-    def learn(self, first: int, count: int, rate: float) -> None:
-        """Do a round.
-
-        Args:
-            first: number of its first game or decision.
-            count: number of games or decisions, shared out among the workers.
-            rate: learning rate.
-        """
+    def learn(self, first: int, count: int, rate: float, stop: Stop | None = None) -> int:
+        """Do a round, shared out among the workers; see `Learner.learn`."""
         tasks = [
             Task(first + part.start, part.stop - part.start, rate)
             for part in threads.runs(count, len(self._workers))
@@ -167,23 +153,32 @@ class WorkerPool:
         for result in results:
             self.stats += result.stats
             self.cpu_seconds += result.seconds
-        combine(self.shared, [result.shared for result in results], self._learner.summed)
+        combine(self.shared, [result.shared for result in results], self._kind.summed)
+        return count
 
-    # ------------------------------------------------------------------------ resuming
+    def metrics(self) -> dict[str, float]:
+        sums = (self.stats - self.noted).tolist()
+        return self._kind.metrics(dict(zip(self._kind.stats, sums, strict=True)))
+
+    def note(self) -> None:
+        self.noted[:] = self.stats
+
+    def model(self, about: Mapping[str, Any]) -> NetworkModel:
+        weights = {name: self.shared[f"weights/{name}"].copy() for name in Weights._fields}
+        games = int(self.stats[self._kind.stats.index("games")])
+        about = {"games": games, "workers": self._config.workers, **about}
+        return NetworkModel(self._config.size, weights, about)
+
+    def agent(self, model: NetworkModel) -> Agent:
+        return self._kind.agent(self._config, model)
 
     def arrays(self) -> Arrays:
-        """Return all that the next round depends on, and the statistics."""
         own = {
             f"own/{k}/{name}": a for k, arrays in enumerate(self.own) for name, a in arrays.items()
         }
-        return {**self.shared, **own, "stats": self.stats}
+        return {**self.shared, **own, "stats": self.stats, "noted": self.noted}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Restore what `arrays` returned.
-
-        Raises:
-            KeyError, ValueError: for those of other options.
-        """
         for name, array in self.arrays().items():
             if array.shape != arrays[name].shape:
                 raise ValueError(f"{name} must be {array.shape}, got {arrays[name].shape}")

@@ -15,52 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.ppo import (
-    Policy,
-    PpoBot,
-    PpoOptions,
-    evaluate_candidate,
-    evaluate_candidates,
-    sample,
-)
+from carolus_env.bots import ppo as bot
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TERRITORIES
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import ResetSource, play_on, start_anew
-from carolus_env.learners.curve import CurveStyle
-from carolus_env.learners.options import (
-    SelfPlayConfig,
-    algorithm,
-    curve_every_option,
-    eval_every_option,
-    learning_rate_option,
-)
-from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
-from carolus_env.networks.backward import (
-    Deltas,
-    accumulate,
-    adam,
-    adam_rate,
-    backpropagate,
-    learn_layers,
-    transpose,
-)
-from carolus_env.networks.forward import (
-    Activations,
-    Weights,
-    apply_layers,
-    log_odds,
-    reset_accumulator,
-    softmax,
-    update_sums,
-)
+from carolus_env.learners.options import EVALUATIONS, POINTS, SelfPlayConfig, algorithm, every, rate
+from carolus_env.learners.pool import SelfPlayLearner, Task
+from carolus_env.learners.run import Arrays
+from carolus_env.networks import backward, forward
+from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
@@ -68,9 +39,6 @@ from carolus_env.system import threads
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import option
-
-if TYPE_CHECKING:
-    from carolus_env.networks.forward import Network
 
 
 @dataclass
@@ -80,7 +48,7 @@ class PpoConfig(SelfPlayConfig):
     learner_name: ClassVar[str] = "ppo"
     unit: ClassVar[str] = "decisions"
     policy: ClassVar[bool] = True
-    resumable: ClassVar[tuple[str, ...]] = ("steps",)
+    length: ClassVar[str] = "steps"
     hint: ClassVar[str] = (
         "for the same training time --learner value, which learns a value rather than a "
         "policy, is stronger: with 2 players it wins 90 % against planner after a CPU-minute, ppo "
@@ -102,10 +70,10 @@ class PpoConfig(SelfPlayConfig):
         256, "decisions in a gradient step, shared out among the workers", among=(1, None)
     )
     epochs: int = algorithm(1, "passes over the decisions of a rollout", among=(1, None))
-    learning_rate: float = learning_rate_option(
+    learning_rate: float = rate(
         0.004, "initial learning rate of Adam; decays geometrically to learning_rate_end"
     )
-    learning_rate_end: float = learning_rate_option(0.0002, "learning rate at the end", "algorithm")
+    learning_rate_end: float = rate(0.0002, "learning rate at the end", "algorithm")
     gae_lambda: float = algorithm(
         0.9,
         "lambda of generalised advantage estimation, over the decisions of all seats",
@@ -115,25 +83,13 @@ class PpoConfig(SelfPlayConfig):
     entropy: float = algorithm(0.003, "weight of the entropy bonus", among=(0, 100))
     value_weight: float = algorithm(4.0, "weight of the value's loss", among=(0, 100))
     clip: float = algorithm(0.2, "PPO's clip range", among=(None, 1), above=0)
-    eval_every: int = eval_every_option(1_200_000, "decisions")
-    curve_every: int = curve_every_option(50_000, "decisions")
-
-    @property
-    def budget(self) -> str:
-        return f"{self.steps:,} decisions, {self.workers} worker{'s' if self.workers > 1 else ''}"
-
-    def progress(self, done: int, cpu_seconds: float) -> float:
-        return done / self.steps
+    eval_every: int = every(1_200_000, "decisions", EVALUATIONS)
+    curve_every: int = every(50_000, "decisions", POINTS)
 
     def round_size(self, done: int) -> int:
         return self.games * self.rollout
 
     def check(self) -> None:
-        """Refuse options that cannot work, before anything starts.
-
-        Raises:
-            ValueError: naming the option, its value and what is allowed.
-        """
         super().check()
         if self.games < self.workers:
             raise ValueError(
@@ -151,62 +107,53 @@ class Experience(NamedTuple):
     number ``d * K + k``.
     """
 
-    counts: I64
-    """``(D,)`` int64: the number of candidates."""
-    chosen: I64
-    """``(D,)`` int64: the candidate that was chosen."""
-    team: I64
-    """``(D,)`` int64: the team that chose."""
-    log_probs: F32
-    """``(D,)`` float32: the log probability of the choice."""
-    ends: npt.NDArray[np.bool_]
-    """``(D,)`` bool: the game was over after it."""
-    win_shares: F32
-    """``(D, 3)`` float32: each team's win share then."""
+    counts: I64  # (D,) int64: the number of candidates
+    chosen: I64  # (D,) int64: the candidate that was chosen
+    team: I64  # (D,) int64: the team that chose
+    log_probs: F32  # (D,) float32: the log probability of the choice
+    ends: npt.NDArray[np.bool_]  # (D,) bool: the game was over after it
+    win_shares: F32  # (D, 3) float32: each team's win share then
     expected: F32
     """``(D, 3)`` float32: each team's win probability as the policy expected it before the
     choice."""
-    last: F32
-    """``(N, 3)`` float32: the same after the last decision of each game."""
-    advantages: F32
-    """``(D,)`` float32: of the team that chose."""
-    targets: F32
-    """``(D, 3)`` float32: the target of the value after the choice, by team."""
-    result: F32
-    """``(D, K)`` float32: the team's win share where a candidate ends the game, else -1."""
-    inputs: InputArrays
-    """The network's inputs after the candidates: D times K positions."""
+    last: F32  # (N, 3) float32: the same after the last decision of each game
+    advantages: F32  # (D,) float32: of the team that chose
+    targets: F32  # (D, 3) float32: the target of the value after the choice, by team
+    result: F32  # (D, K) float32: the team's win share where a candidate ends the game, else -1
+    inputs: InputArrays  # The network's inputs after the candidates: D times K positions
 
     @classmethod
     def new(cls, games: int, steps: int, candidates: int, players: int) -> Experience:
         """Allocate memory for a number of decisions in each of some games."""
         decisions = games * steps
-        by_team = decisions, MAX_TEAMS
+        counts, chosen, team = np.zeros((3, decisions), np.int64)
+        log_probs, advantages = np.zeros((2, decisions), np.float32)
+        win_shares, expected, targets = np.zeros((3, decisions, MAX_TEAMS), np.float32)
         return cls(
-            counts=np.zeros(decisions, np.int64),
-            chosen=np.zeros(decisions, np.int64),
-            team=np.zeros(decisions, np.int64),
-            log_probs=np.zeros(decisions, np.float32),
-            ends=np.zeros(decisions, np.bool_),
-            win_shares=np.zeros(by_team, np.float32),
-            expected=np.zeros(by_team, np.float32),
-            last=np.zeros((games, MAX_TEAMS), np.float32),
-            advantages=np.zeros(decisions, np.float32),
-            targets=np.zeros(by_team, np.float32),
-            result=np.zeros((decisions, candidates), np.float32),
-            inputs=InputArrays.new(decisions * candidates, players),
+            counts,
+            chosen,
+            team,
+            log_probs,
+            np.zeros(decisions, np.bool_),
+            win_shares,
+            expected,
+            np.zeros((games, MAX_TEAMS), np.float32),
+            advantages,
+            targets,
+            np.zeros((decisions, candidates), np.float32),
+            InputArrays.new(decisions * candidates, players),
         )
 
 
 @separate
-def _evaluate_and_keep(s: np.void, policy: Policy, experience: Experience, d: Int) -> Int:
+def _evaluate_and_keep(s: np.void, policy: bot.Policy, experience: Experience, d: Int) -> Int:
     """List and evaluate the candidates, and keep their inputs; returns how many there are."""
     selector, team = policy.selector, int64(s["team"][s["player"]])
     after, first = selector.after[0], d * experience.result.shape[1]
-    reset_accumulator(selector.net)
+    forward.reset_accumulator(selector.net)
     count = list_candidates(s, selector.candidates)
     for k in range(count):
-        evaluate_candidate(s, k, policy)
+        bot.evaluate_candidate(s, k, policy)
         if after["phase"] == OVER:
             experience.result[d, k] = selector.values[k, team]
         else:
@@ -216,9 +163,9 @@ def _evaluate_and_keep(s: np.void, policy: Policy, experience: Experience, d: In
 
 
 @kernel
-def _expect(count: Int, policy: Policy, expected: F32) -> np.float32:
+def _expect(count: Int, policy: bot.Policy, expected: F32) -> np.float32:
     """Write each team's win probability that the policy expects; returns the log of the sum."""
-    most, total = softmax(count, policy.logits, policy.probabilities)
+    most, total = forward.softmax(count, policy.logits, policy.probabilities)
     for team in range(expected.shape[0]):
         mean = 0.0
         for k in range(count):
@@ -231,12 +178,10 @@ class SelfPlay(NamedTuple):
     """Context of a game of a rollout; see `play_rollout`."""
 
     states: States
-    game: int
-    """The game's number."""
-    steps: int
-    """Decisions to play."""
+    game: int  # The game's number
+    steps: int  # Decisions to play
     fresh: ResetSource
-    policy: Policy
+    policy: bot.Policy
     experience: Experience
     stats: npt.NDArray[np.float64]
 
@@ -250,7 +195,7 @@ def _decide(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     count = _evaluate_and_keep(s, policy, experience, d)
     total = _expect(count, policy, experience.expected[d])
     stream = generator.step(stream)
-    chosen = sample(count, policy.probabilities, generator.fraction(generator.mix(stream)))
+    chosen = bot.sample(count, policy.probabilities, generator.fraction(generator.mix(stream)))
     experience.counts[d], experience.chosen[d] = count, chosen
     experience.team[d] = int64(s["team"][s["player"]])
     experience.log_probs[d] = policy.logits[chosen] - total
@@ -279,39 +224,27 @@ def play_rollout(
     states: Records,
     streams: U64,
     fresh: ResetSource,
-    policy: Policy,
+    policy: bot.Policy,
     experience: Experience,
     stats: F64,
 ) -> None:
-    """Play the same number of decisions in every game; those that end start anew.
+    """Play the same number of decisions in every game, whose streams choose, and note them.
 
-    Args:
-        states: ``(N,)`` games at a decision, played on in place.
-        streams: ``(N,)`` uint64: the stream of each game's choices.
-        fresh: a `stepping.ResetSource`.
-        policy: a `Policy`.
-        experience: an `Experience`, written.
-        stats: float64; adds to the first two: games that ended, and their rounds.
+    Games that end start anew; they are counted in ``stats[0]``, their rounds in ``stats[1]``.
     """
     steps = experience.counts.shape[0] // states.shape[0]
     for g in range(states.shape[0]):
         player = SelfPlay(states, g, steps, fresh, policy, experience, stats)
         streams[g] = play_on(_decide, _roll, states[g], streams[g], player)[1]
-        _expect(evaluate_candidates(states[g], policy), policy, experience.last[g])
+        _expect(bot.evaluate_candidates(states[g], policy), policy, experience.last[g])
 
 
 @entry
 def estimate(experience: Experience, trace: np.float32, gae_lambda: np.float32) -> None:
-    """Write targets and advantages, from the last decision backwards.
+    """Write targets, by lambda ``trace``, and advantages, from the last decision backwards.
 
     Generalised advantage estimation (Schulman et al., arXiv:1506.02438), with values that belong to
     the position *after* a candidate: a position is worth what the policy expects of its candidates.
-
-    Args:
-        experience: an `Experience` that `play_rollout` has filled.
-        trace: lambda of the values' targets: the weight of the target after the next decision
-            against what the policy expected before it.
-        gae_lambda: lambda of the advantages.
     """
     games = experience.last.shape[0]
     steps = experience.counts.shape[0] // games
@@ -343,51 +276,37 @@ class Loss(NamedTuple):
     given.
     """
 
-    clip: np.float32
-    """Maximum distance of the ratio of probabilities from 1."""
-    entropy: np.float32
-    """Weight of the entropy."""
-    value: np.float32
-    """Weight of the value's loss."""
-    mean: np.float32
-    """Mean of the advantages, which is subtracted from them."""
-    scale: np.float32
-    """Factor of the advantages after that."""
-    per_decision: np.float32
-    """1 over the decisions of a gradient step."""
+    clip: np.float32  # Maximum distance of the ratio of probabilities from 1
+    entropy: np.float32  # Weight of the entropy
+    value: np.float32  # Weight of the value's loss
+    mean: np.float32  # Mean of the advantages, which is subtracted from them
+    scale: np.float32  # Factor of the advantages after that
+    per_decision: np.float32  # 1 over the decisions of a gradient step
 
 
 class Batch(NamedTuple):
     """Scratch: activations for each candidate of a decision, gradients, and their sums."""
 
-    layers: Activations
-    """Activations as for one position, with a first axis for the candidates."""
-    values: F32
-    """``(K,)`` float32: the win probability of the team that chooses."""
-    logits: F32
-    """``(K,)`` float32: gradients of the logits."""
-    sums: F32
-    """``(K, width)`` float32: gradients of the first layer's outputs."""
-    deltas: Deltas
-    """Gradients of the layers' outputs for one candidate."""
-    hidden: F32
-    """``(stages, hidden, width - LINEAR)`` float32: the hidden layers, transposed."""
-    gradients: Weights
-    """The sum of the gradients since the last step."""
-    touched: npt.NDArray[np.bool_]
-    """``(rows,)`` bool: the rows that any of them is about."""
+    layers: forward.Activations  # as for one position, with a first axis for the candidates
+    values: F32  # (K,) float32: the win probability of the team that chooses
+    logits: F32  # (K,) float32: gradients of the logits
+    sums: F32  # (K, width) float32: gradients of the first layer's outputs
+    deltas: backward.Deltas  # Gradients of the layers' outputs for one candidate
+    hidden: F32  # (stages, hidden, width - LINEAR) float32: the hidden layers, transposed
+    gradients: Weights  # The sum of the gradients since the last step
+    touched: npt.NDArray[np.bool_]  # (rows,) bool: the rows that any of them is about
 
     @classmethod
-    def new(cls, policy: Policy) -> Batch:
+    def new(cls, policy: bot.Policy) -> Batch:
         """Allocate memory for a policy and its candidates."""
         most, net = len(policy.logits), policy.selector.net
         single, weights = net.activations, net.weights
         return cls(
-            Activations(*(np.zeros((most, len(layer)), np.float32) for layer in single)),
+            forward.Activations(*(np.zeros((most, len(layer)), np.float32) for layer in single)),
             np.zeros(most, np.float32),
             np.zeros(most, np.float32),
             np.zeros((most, len(single.sums)), np.float32),
-            Deltas.new(single),
+            backward.Deltas.new(single),
             np.zeros_like(weights.hidden.swapaxes(1, 2), order="C"),
             Weights(*map(np.zeros_like, weights)),
             np.zeros(len(weights.rows), np.bool_),
@@ -395,10 +314,10 @@ class Batch(NamedTuple):
 
 
 @kernel
-def _layers_of(batch: Batch, k: Int) -> Activations:
+def _layers_of(batch: Batch, k: Int) -> forward.Activations:
     """Return the activations of one candidate."""
     all_layers = batch.layers
-    return Activations(
+    return forward.Activations(
         all_layers.sums[k],
         all_layers.first[k],
         all_layers.second[k],
@@ -408,13 +327,15 @@ def _layers_of(batch: Batch, k: Int) -> Activations:
 
 
 @separate
-def _evaluate_again(kept: InputArrays, i: Int, net: Network, layers: Activations) -> None:
+def _evaluate_again(
+    kept: InputArrays, i: Int, net: forward.Network, layers: forward.Activations
+) -> None:
     """Write the activations for kept inputs, by the present weights."""
     restore_inputs(kept, i, net.inputs)
-    update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
+    forward.update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
     for j in range(layers.sums.shape[0]):
         layers.sums[j] = net.activations.sums[j]
-    apply_layers(net.weights, kept.stages[i], layers)
+    forward.apply_layers(net.weights, kept.stages[i], layers)
 
 
 @separate
@@ -426,8 +347,10 @@ def _backpropagate(stage: Int, k: Int, is_choice: bool, weights: Weights, batch:
     if not is_choice:  # only the value after the choice has a target
         for role in range(teams):
             deltas.scores[role] = 0
-    backpropagate(weights, stage, batch.hidden[stage], layers, deltas)
-    learn_layers(accumulate, batch.gradients, batch.gradients, stage, layers, deltas, float32(0))
+    backward.backpropagate(weights, stage, batch.hidden[stage], layers, deltas)
+    backward.learn_layers(
+        backward.accumulate, batch.gradients, batch.gradients, stage, layers, deltas, float32(0)
+    )
     for j in range(deltas.sums.shape[0]):
         batch.sums[k, j] = deltas.sums[j]
 
@@ -456,29 +379,29 @@ def _add_input_gradients(experience: Experience, d: Int, batch: Batch) -> None:
             continue
         g, length = sums[k], lengths[k]
         if before < 0:
-            accumulate(own.bias, own.bias, float32(1), g, float32(0))
+            backward.accumulate(own.bias, own.bias, float32(1), g, float32(0))
         for i in range(max(length, length_before)):
             new = rows[k, i] if i < length else -1
             old = rows[before, i] if i < length_before else -1
             if new != old:
                 if old >= 0:
-                    accumulate(own.rows[old], own.rows[old], float32(-1), g, float32(0))
+                    backward.accumulate(own.rows[old], own.rows[old], float32(-1), g, float32(0))
                 if new >= 0:
-                    accumulate(own.rows[new], own.rows[new], float32(1), g, float32(0))
+                    backward.accumulate(own.rows[new], own.rows[new], float32(1), g, float32(0))
                     batch.touched[new] = True
         for i in range(features.shape[1]):
             growth = features[k, i] - (features[before, i] if before >= 0 else float32(0))
             if growth != 0:
-                accumulate(own.features[i], own.features[i], growth, g, float32(0))
+                backward.accumulate(own.features[i], own.features[i], growth, g, float32(0))
         before, length_before = k, length
 
 
 @inlined
-def _evaluate_decision(experience: Experience, d: Int, policy: Policy, batch: Batch) -> None:
+def _evaluate_decision(experience: Experience, d: Int, policy: bot.Policy, batch: Batch) -> None:
     """Write the values, log odds and logits of a decision's candidates by the present weights."""
     team, teams, net = experience.team[d], batch.layers.values.shape[1], policy.selector.net
     kept, first = experience.inputs, d * experience.result.shape[1]
-    reset_accumulator(net)
+    forward.reset_accumulator(net)
     for k in range(experience.counts[d]):
         residual = float32(0)
         batch.values[k] = experience.result[d, k]
@@ -487,17 +410,17 @@ def _evaluate_decision(experience: Experience, d: Int, policy: Policy, batch: Ba
             residual = batch.layers.scores[k, teams]
             role = (team - kept.first_team[first + k] + teams) % teams
             batch.values[k] = batch.layers.values[k, role]
-        policy.odds[k] = log_odds(batch.values[k])
+        policy.odds[k] = forward.log_odds(batch.values[k])
         policy.logits[k] = residual + net.weights.sharpness[0] * policy.odds[k]
 
 
 @inlined
 def _logit_gradients(
-    experience: Experience, d: Int, policy: Policy, batch: Batch, loss: Loss, stats: F64
+    experience: Experience, d: Int, policy: bot.Policy, batch: Batch, loss: Loss, stats: F64
 ) -> None:
     """Write the gradient of the policy's loss with respect to each candidate's logit."""
     count, choice, p = experience.counts[d], experience.chosen[d], policy.probabilities
-    most, total = softmax(count, policy.logits, p)
+    most, total = forward.softmax(count, policy.logits, p)
     log_total = most + np.log(total)
     entropy = float32(0)
     for k in range(count):
@@ -517,23 +440,17 @@ def _logit_gradients(
 
 @entry
 def add_gradients(
-    chosen: I64, experience: Experience, policy: Policy, batch: Batch, loss: Loss, stats: F64
+    chosen: I64, experience: Experience, policy: bot.Policy, batch: Batch, loss: Loss, stats: F64
 ) -> None:
-    """Add up the gradients of some decisions.
+    """Add the gradients of the chosen decisions to those of the batch.
 
-    Args:
-        chosen: ``(B,)`` int64: the decisions, rows of the experience.
-        experience: an `Experience`.
-        policy: a `Policy`.
-        batch: a `Batch`, whose ``gradients`` are added to.
-        loss: a `Loss`.
-        stats: float64; adds to all but the first two: decisions, their entropy, how many were
-            clipped, values that were learnt, and their cross-entropy.
+    ``stats`` from 2 on are decisions, their entropy, how many were clipped, values that were
+    learnt, and their cross-entropy.
     """
     layers, scores = batch.layers, batch.deltas.scores
     kept, weights, teams = experience.inputs, policy.selector.net.weights, layers.values.shape[1]
     for stage in range(batch.hidden.shape[0]):
-        transpose(weights.hidden[stage], batch.hidden[stage])
+        backward.transpose(weights.hidden[stage], batch.hidden[stage])
     for i in range(chosen.shape[0]):
         d = chosen[i]
         _evaluate_decision(experience, d, policy, batch)
@@ -557,24 +474,18 @@ def add_gradients(
 @entry
 def step(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
     """Take a step of Adam for weights ``(n,)``."""
-    adam(weights, means, squares, gradients, rate)
+    backward.adam(weights, means, squares, gradients, rate)
 
 
 @entry
 def step_rows(
     touched: Bools, weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32
 ) -> None:
-    """Take a step of Adam for rows ``(rows, width)``, but only for those that a gradient touched.
-
-    Args:
-        touched: ``(rows,)`` bool, set to False.
-        weights, means, squares, gradients: ``(rows, width)`` float32.
-        rate: learning rate, see `adam`.
-    """
+    """Take a step of Adam for rows ``(rows, width)`` that a gradient touched; then none is."""
     for row in range(touched.shape[0]):
         if touched[row]:
             touched[row] = False
-            adam(weights[row], means[row], squares[row], gradients[row], rate)
+            backward.adam(weights[row], means[row], squares[row], gradients[row], rate)
 
 
 # ------------------------------------------------------------------------------------ the worker
@@ -583,21 +494,13 @@ def step_rows(
 class PpoLearner(SelfPlayLearner[PpoConfig]):
     """A worker: it plays a rollout of its own games, and learns from it in batches."""
 
+    Config = PpoConfig
     stats = ("games", "rounds", "decisions", "entropy", "clipped", "values", "loss")
-    style = CurveStyle(
-        unit="decisions",
-        scale=1e6,
-        x="decisions learnt from (millions)",
-        plays="its likeliest choice",
-        below="training games",
-        y="loss of the value: cross-entropy to the targets",
-        line="loss",
-    )
 
     def __init__(self, config: PpoConfig) -> None:
         super().__init__(config)
         plans = WIDTHS.index(config.plans)
-        self._policy = Policy.of(config.players, self.weights, plans, config.candidates)
+        self._policy = bot.Policy.of(config.players, self.weights, plans, config.candidates)
         self._batch = Batch.new(self._policy)
         blank = engine.blank_games(config.rules, 1)
         self._fresh = ResetSource(blank, np.zeros((1, TERRITORIES), np.int64))
@@ -647,7 +550,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
     def _step(self, rate: float) -> None:
         """Take a step of Adam; rows without a gradient, and their moments, stay as they are."""
         self.shared["steps"] += 1
-        corrected = adam_rate(rate, int(self.shared["steps"][0]))
+        corrected = backward.adam_rate(rate, int(self.shared["steps"][0]))
         for name in Weights._fields:
             gradients = getattr(self._batch.gradients, name)
             weights, means, squares = (
@@ -670,6 +573,6 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         }
 
     @staticmethod
-    def agent(config: PpoConfig, model: NetworkModel) -> PpoBot:
-        options = PpoOptions(candidates=config.candidates, plans=config.plans)
-        return PpoBot(model, options)
+    def agent(config: PpoConfig, model: NetworkModel) -> bot.PpoBot:
+        options = bot.PpoOptions(candidates=config.candidates, plans=config.plans)
+        return bot.PpoBot(model, options)

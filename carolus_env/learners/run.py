@@ -1,38 +1,38 @@
 """A training run in its folder: rounds of learning, evaluations, the curve, checkpoints, the clock.
 
 The folder holds ``config.json`` (options, seed, versions), the models ``best`` and ``final``,
-``result.json``, ``curve.json`` and ``curve.png``, ``tensorboard/``, and ``resume/``
-(`learners.checkpoint`), from which the run continues bit for bit.
+``result.json``, ``curve.json``, ``tensorboard/``, and ``resume/`` (`learners.checkpoint`), from
+which the run continues.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import sys
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from carolus_env import learners
 from carolus_env.bots import Agent
-from carolus_env.evaluation import ladder
-from carolus_env.evaluation.placing import Evaluation, not_clearly_weaker, prepare
+from carolus_env.evaluation import ladder, placing
 from carolus_env.learners import checkpoint
-from carolus_env.learners.curve import Curve
-from carolus_env.learners.options import RunConfig, SelfPlayConfig
-from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
+from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
-from carolus_env.networks.files import file_of
-from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.files import Model, file_of
 from carolus_env.system.cancellation import Stop, Stopped
+from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
+from carolus_env.system.failures import UserError
 from carolus_env.system.files import write_json
 
 COMPILING: Final = "compiling"
@@ -41,53 +41,105 @@ EVALUATING: Final = "evaluating"
 PHASES: Final = (COMPILING, LEARNING, EVALUATING)
 """The phases of a run, each with its seconds in ``result.json``."""
 
+Arrays = dict[str, npt.NDArray[Any]]
 _BEFORE_ANY: Final = 0.15  # assumed time of evaluations in that of learning, before the first one
 _FINAL: Final = 3  # the final evaluation takes about this many times as long as another one
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a run, for a display.
+class Learner(ABC):
+    """An algorithm, as a run uses it; `learners.pool.WorkerPool` is that of learners by self-play.
 
     Attributes:
-        phase: one of `PHASES`.
-        done: decisions or games learnt from so far, by this process and those it resumed.
-        per_s: decisions or games in a second of learning, by this process.
-        fraction: fraction of the learning that is done.
-        left: seconds that remain, evaluations included, roughly; None: not known.
-        detail: what is compiled, or how many games against whom; else empty.
-        loss: recent mean loss; None: not known.
-        evaluation: the evaluation that has just ended; else None.
+        cpu_seconds: CPU time of learning so far.
     """
 
-    phase: str
-    done: int
-    per_s: float
-    fraction: float
-    left: float | None = None
-    detail: str = ""
-    loss: float | None = None
-    evaluation: Evaluation | None = None
+    Config: ClassVar[type[RunConfig]]
+    """Its hyperparameters."""
+    cpu_seconds = 0.0
+
+    @classmethod
+    def begin(cls, config: Any) -> Learner:
+        """Return the learner before anything is learnt."""
+        return cls(config)  # type: ignore[call-arg]
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Compile, or load, what `learn` needs; nothing is learnt."""
+
+    @abstractmethod
+    def learn(self, first: int, count: int, rate: float, stop: Stop) -> int:
+        """Do a round; return how many decisions or games were learnt from.
+
+        Args:
+            first: decisions or games before it.
+            count: decisions or games to learn from.
+            rate: learning rate.
+            stop: ends it early, where it takes long.
+        """
+
+    @abstractmethod
+    def metrics(self) -> dict[str, float]:
+        """Return means since the last `note`, ``loss`` among them; none before anything."""
+
+    def note(self) -> None:  # noqa: B027 - not all have any
+        """Begin new means for `metrics`."""
+
+    @abstractmethod
+    def model(self, about: Mapping[str, Any]) -> Model[Any]:
+        """Return the network as it is now, described by ``about`` and by what is known here."""
+
+    @abstractmethod
+    def agent(self, model: Any) -> Agent:
+        """Return the bot that plays a model in evaluations."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """Return all that the next round depends on."""
+
+    @abstractmethod
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Restore what `arrays` returned; those of other options are an error."""
 
 
-Show = Callable[[Progress], None]
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a run, for a display."""
+
+    phase: str  # one of PHASES
+    done: int  # decisions or games learnt from so far, by this process and those it resumed
+    per_s: float  # decisions or games in a second of learning, by this process
+    fraction: float  # of the learning that is done
+    left: float | None  # seconds that remain, evaluations included, roughly; None: not known
+    detail: str  # what is compiled, or how many games against whom; else empty
+    loss: float | None  # recent mean loss; None: not known
+    evaluation: placing.Evaluation | None  # that has just ended
+
+
+@dataclass
+class Curve:
+    """Measurements of a run so far, the content of ``curve.json``.
+
+    Attributes:
+        training: points of training: ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and
+            the learner's metrics.
+        evaluation: a point for each evaluation: the same, and what `placing.Evaluation` has.
+    """
+
+    training: list[dict[str, Any]] = field(default_factory=list)
+    evaluation: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Clock:
-    """The seconds of a run's phases.
-
-    Args:
-        before: seconds of each phase in the processes that this one resumes.
+    """The seconds of a run's phases; ``before`` are those of the processes that this one resumes.
 
     Attributes:
         phase: the phase under way; None between them.
     """
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
-        self._before = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
-        self._here = dict.fromkeys(PHASES, 0.0)
+        self._sums = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
+        self._since = 0.0
         self.phase: str | None = None
-        self._since = time.monotonic()
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:
@@ -100,85 +152,14 @@ class Clock:
             self._switch(around)
 
     def _switch(self, phase: str | None) -> None:
-        self._here, self.phase, self._since = self.here(), phase, time.monotonic()
-
-    def here(self) -> dict[str, float]:
-        """Return the seconds of each phase in this process."""
-        seconds = dict(self._here)
-        if self.phase is not None:
-            seconds[self.phase] += time.monotonic() - self._since
-        return seconds
+        self._sums, self.phase, self._since = self.seconds(), phase, time.monotonic()
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each phase in all processes of the run."""
-        here = self.here()
-        return {phase: round(self._before[phase] + here[phase], 1) for phase in PHASES}
-
-    def total(self) -> float:
-        """Return the seconds of the whole run."""
-        return sum(self._before.values()) + sum(self.here().values())
-
-
-class Run(ABC):
-    """A training run, as the command ``train`` uses it.
-
-    Args:
-        config: the hyperparameters.
-        folder: the run's folder; it exists.
-        command: the command line, for the models' files.
-        show: a function to call with the progress; other threads call it, too.
-
-    Attributes:
-        stop: set it, and the run ends after the update under way, or within an evaluation, with a
-            checkpoint.
-        clock: the seconds of each of `PHASES`.
-
-    Raises:
-        ValueError: for options that cannot work.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        folder: Path,
-        *,
-        command: str = "",
-        show: Show = lambda progress: None,
-    ) -> None:
-        config.check()
-        self.config, self.folder, self.command, self.show = config, folder, command, show
-        self.stop, self.clock = Stop(), Clock()
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Seconds of each of `PHASES` so far, in all processes of the run."""
-        return self.clock.seconds()
-
-    @abstractmethod
-    def resume(self) -> None:
-        """Continue from the last checkpoint; without one begin anew.
-
-        Raises:
-            ValueError: when it cannot be read.
-        """
-
-    @abstractmethod
-    def train(self) -> bool:
-        """Train to the end of the run; returns False when it was stopped before."""
-
-    @abstractmethod
-    def finish(self) -> Evaluation:
-        """Save the last network, evaluate the best one, and write ``result.json``.
-
-        Raises:
-            Stopped: when it was stopped.
-        """
-
-    @contextlib.contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Count the time of the ``with`` block as an evaluation's, which `stop` ends."""
-        with self.stop.watched(), self.clock.during(EVALUATING):
-            yield
+        seconds = dict(self._sums)
+        if self.phase is not None:
+            seconds[self.phase] += time.monotonic() - self._since
+        return seconds
 
 
 class _Background:
@@ -197,12 +178,7 @@ class _Background:
             self._error = error
 
     def wait(self, stop: Stop) -> None:
-        """Return when it has ended.
-
-        Raises:
-            Stopped: when ``stop`` is set before.
-            BaseException: what it raised.
-        """
+        """Return when it has ended, or raise what it raised; `Stopped` when ``stop`` is set."""
         while self._thread.is_alive():
             self._thread.join(0.1)
             stop.check()
@@ -210,44 +186,56 @@ class _Background:
             raise self._error
 
 
-class SelfPlayRun(Run):
-    """A training run of a learner by self-play.
+class Run:
+    """A training run.
 
     Args:
-        learner: the algorithm.
-        config, folder, keywords: as for `Run`; ``show`` is called after every round, and as
-            evaluations and compiling go on.
+        config: the hyperparameters; they say which learner of `LEARNERS` learns.
+        folder: the run's folder; it exists.
+        command: the command line, for the models' files.
+        show: a function to call with the progress, after every round and as evaluations and
+            compiling go on; other threads call it, too.
 
     Attributes:
+        learner: the algorithm.
         done: decisions or games learnt from so far.
-        pool: the workers that learn.
-    """
+        curve: the measurements so far.
+        stop: set it, and the run ends after the round under way, or within an evaluation, with a
+            checkpoint.
+        clock: the seconds of each of `PHASES`.
 
-    config: SelfPlayConfig
+    Raises:
+        ValueError: for options that cannot work.
+    """
 
     def __init__(
         self,
-        learner: type[SelfPlayLearner[Any]],
-        config: SelfPlayConfig,
+        config: RunConfig,
         folder: Path,
-        **keywords: Any,
+        *,
+        command: str = "",
+        show: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        super().__init__(config, folder, **keywords)
-        self.learner, self.rules = learner, config.rules
-        self.curve = Curve()
-        self.done = 0
-        self.pool = WorkerPool(learner, config)
-        self._begun = 0, 0.0  # done and progress, when this process began
-        self._before = 0  # decisions or games before the last round
+        config.check()
+        self.config, self.folder, self.command, self.show = config, folder, command, show
+        self.learner: Learner = learners.learner(config.learner_name).begin(config)
+        self.stop, self.clock, self.curve, self.done = Stop(), Clock(), Curve(), 0
+        self._learning = 0.0  # seconds of learning, when the last round ended
+        self._begun = 0, 0.0, 0.0  # done, progress and those seconds, when this process began
+        self._before = self._noted = 0  # done before the last round, and at the curve's last point
         self._due = False  # an evaluation, which comes before the next round
-        self._noted = 0, self.pool.stats.copy()  # done, and statistics, at the curve's last point
         self._prepared: _Background | None = None
         self._scalars: Scalars | None = None
 
     @property
     def progress(self) -> float:
-        """The fraction of the run that is done, from 0 to 1 or more."""
-        return self.config.progress(self.done, self.pool.cpu_seconds)
+        """The fraction of the run that is done, from 0 to 1 or more; it changes with rounds."""
+        return self.config.progress(self.done, self._learning)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each of `PHASES` so far, in all processes of the run."""
+        return {phase: round(seconds, 1) for phase, seconds in self.clock.seconds().items()}
 
     # ------------------------------------------------------------------------ training
 
@@ -260,6 +248,9 @@ class SelfPlayRun(Run):
 
         Returns:
             True when all is done; False after `stop`.
+
+        Raises:
+            UserError: when weights are no longer finite.
         """
         if self.progress >= 1:
             return True
@@ -267,37 +258,28 @@ class SelfPlayRun(Run):
             with self._surviving():
                 self.checkpoint()
         with contextlib.suppress(Stopped), self._logging(), self._compiling():
-            with self.clock.during(COMPILING):
-                self._tell(COMPILING)
-                _Background(self.pool.warm_up).wait(self.stop)
-            with self.clock.during(LEARNING):
+            with self._phase(COMPILING):
+                _Background(self.learner.warm_up).wait(self.stop)
+            self._begun = self.done, self.progress, self._learning
+            with self._phase(LEARNING):
                 self._prepare()
-                self._begun = self.done, self.progress
-                self._tell(LEARNING)
                 while self.progress < 1 and not self.stop.is_set:
                     self._pass()
         return self.progress >= 1
 
     def _pass(self) -> None:
         """Do a round, with the evaluation and the checkpoint that are due after it."""
-        config = self.config
-        checkpoint_every = config.checkpoint_every or config.eval_every
-        resumed = self._due
+        config, resumed = self.config, self._due
         if not resumed:
-            self._before = self.done
-            count = config.round_size(self.done)
-            self.pool.learn(self.done, count, config.rate_at(self.progress))
-            self.done += count
-            self._note()
+            self._learn()
             self._due = self.progress < 1 and self._passed(config.eval_every)
         try:
             if self._due and not self.stop.is_set:
                 self._evaluate(self.snapshot(), config.eval_games)
                 self._due = False
-                self._tell(LEARNING)
         finally:  # an evaluation that is stopped is due when the run is resumed
             ends = self.progress >= 1 or self.stop.is_set
-            if ends or resumed or self._passed(checkpoint_every):
+            if ends or resumed or self._passed(config.checkpoint_every or config.eval_every):
                 try:
                     self.checkpoint()
                 except OSError as error:
@@ -305,77 +287,76 @@ class SelfPlayRun(Run):
                         raise
                     self._warn(error)
 
-    @contextlib.contextmanager
-    def _logging(self) -> Iterator[None]:
-        """Write TensorBoard's files in the ``with`` block."""
-        try:
-            with self._surviving():
-                self._scalars = Scalars(self.folder / "tensorboard", self.done)
-        except ModuleNotFoundError as error:
-            print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
-        try:
-            yield
-        finally:
-            if self._scalars is not None:
-                self._scalars.close()
-            self._scalars = None
-
-    @contextlib.contextmanager
-    def _compiling(self) -> Iterator[None]:
-        """Show what is compiled in the ``with`` block."""
-
-        def tell(entry: str) -> None:
-            self._tell(self.clock.phase or COMPILING, f"compiling {entry}")
-
-        with notice.told(tell):
-            yield
-
-    def _prepare(self) -> _Background:
-        """Compile what evaluations need, while the workers learn; return the thread that does."""
-        if self._prepared is None:
-            agent, rules = self.agent(self.snapshot()), self.rules
-            self._prepared = _Background(lambda: prepare(agent, rules))
-        return self._prepared
+    def _learn(self) -> None:
+        """Do a round, log it, and add a point to the curve."""
+        config, learner, self._before = self.config, self.learner, self.done
+        count, rate = config.round_size(self.done), config.rate_at(self.progress)
+        self.done += learner.learn(self.done, count, rate, self.stop)
+        self._learning = self.clock.seconds()[LEARNING]
+        for name, array in learner.arrays().items():
+            if not np.isfinite(array).all():
+                raise UserError(
+                    f"{self.folder}: after {self.done:,} {config.unit} {name} holds NaN or "
+                    "infinity, which is not saved: choose a lower learning_rate",
+                    FAILED,
+                )
+        if self._passed(config.curve_every) or self.progress >= 1:
+            metrics = learner.metrics()
+            values = {f"train/{name}": value for name, value in metrics.items()}
+            values["train/learning_rate"] = config.rate_at(self.progress)
+            values[f"time/{config.unit}_per_s"] = self._pace()
+            self._log({**values, "time/cpu_minutes": learner.cpu_seconds / 60})
+            rounded = {name: round(float(value), 5) for name, value in metrics.items()}
+            self.curve.training.append({**self._point(), **rounded})
+            self._noted = self.done
+            learner.note()
+        self._tell()
 
     def _passed(self, every: int) -> bool:
         """Return whether the last round passed a multiple of ``every`` decisions or games."""
         return self.done // every > self._before // every
 
-    def _note(self) -> None:
-        """Log the last round, and add a point to the curve."""
-        if self._passed(self.config.curve_every) or self.progress >= 1:
-            metrics, pool = self._metrics(), self.pool
-            scalars = {
-                **{f"train/{name}": value for name, value in metrics.items()},
-                "train/learning_rate": self.config.rate_at(self.progress),
-                f"time/{self.config.unit}_per_s": self._pace(),
-                "time/cpu_minutes": pool.cpu_seconds / 60,
-            }
-            self._log(scalars)
-            rounded = {name: round(float(value), 5) for name, value in metrics.items()}
-            self.curve.training.append({**self._point(), **rounded})
-            self._noted = self.done, pool.stats.copy()
-        self._tell(LEARNING)
+    def _prepare(self) -> _Background:
+        """Compile what evaluations need, while the learner learns; return the thread that does."""
+        if self._prepared is None:
+            agent, rules = self.agent(self.snapshot()), self.config.rules
+            self._prepared = _Background(lambda: placing.prepare(agent, rules))
+        return self._prepared
 
-    def _metrics(self) -> dict[str, float]:
-        """Return the learner's metrics since the curve's last point."""
-        sums = (self.pool.stats - self._noted[1]).tolist()
-        return self.learner.metrics(dict(zip(self.learner.stats, sums, strict=True)))
+    def _point(self) -> dict[str, Any]:
+        """Return the place of a point of the curve."""
+        return {
+            self.config.unit: self.done,
+            "seconds": round(sum(self.clock.seconds().values()), 1),
+            "cpu_seconds": round(self.learner.cpu_seconds, 1),
+        }
 
-    def _log(self, values: Mapping[str, float]) -> None:
-        if self._scalars is not None:
-            try:
-                self._scalars.write(values, self.done)
-            except OSError as error:
-                self._warn(error)
+    # ------------------------------------------------------------------------ progress
+
+    @contextlib.contextmanager
+    def _phase(self, phase: str) -> Iterator[None]:
+        """Count the ``with`` block's time for a phase; show when it begins and ends."""
+        with self.clock.during(phase):
+            self._tell()
+            yield
+        if self.clock.phase is not None:
+            self._tell()
+
+    def _tell(self, detail: str = "", evaluation: placing.Evaluation | None = None) -> None:
+        """Show the progress."""
+        loss = self.learner.metrics().get("loss") if self.done > self._noted else None
+        if loss is None and self.curve.training:
+            loss = self.curve.training[-1]["loss"]
+        now = self.clock.phase or COMPILING, self.done, self._pace(), self.progress, self._left()
+        self.show(Progress(*now, detail, loss, evaluation))
 
     def _pace(self) -> float:
         """Return the decisions or games in a second of learning, by this process."""
-        return (self.done - self._begun[0]) / max(self.clock.here()[LEARNING], 1e-9)
+        return (self.done - self._begun[0]) / max(self._learning - self._begun[2], 1e-9)
 
     def _left(self) -> float | None:
         """Return the seconds that remain, roughly; None before the first round."""
-        learnt, gained = self.clock.here()[LEARNING], self.progress - self._begun[1]
+        learnt, gained = self._learning - self._begun[2], self.progress - self._begun[1]
         if gained <= 0:
             return None
         learning = learnt * max(1 - self.progress, 0) / gained
@@ -385,61 +366,71 @@ class SelfPlayRun(Run):
         each = seconds[EVALUATING] / evaluations
         return learning * (1 + seconds[EVALUATING] / seconds[LEARNING]) + _FINAL * each
 
-    def _tell(self, phase: str, detail: str = "", evaluation: Evaluation | None = None) -> None:
-        """Show the progress."""
-        loss = self._metrics()["loss"] if self.done > self._noted[0] else None
-        if loss is None and self.curve.training:
-            loss = self.curve.training[-1]["loss"]
-        self.show(
-            Progress(
-                phase,
-                self.done,
-                self._pace(),
-                self.progress,
-                self._left(),
-                detail,
-                loss,
-                evaluation,
-            )
-        )
+    @contextlib.contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Show what is compiled in the ``with`` block."""
+        with notice.told(lambda entry: self._tell(f"compiling {entry}")):
+            yield
 
-    def _point(self) -> dict[str, Any]:
-        """Return the place of a point of the curve."""
-        return {
-            self.config.unit: self.done,
-            "seconds": round(self.clock.total(), 1),
-            "cpu_seconds": round(self.pool.cpu_seconds, 1),
-        }
+    @contextlib.contextmanager
+    def _logging(self) -> Iterator[None]:
+        """Write TensorBoard's files in the ``with`` block."""
+        try:
+            with self._surviving():
+                self._scalars = Scalars(self.folder / "tensorboard", self.done)
+        except ModuleNotFoundError as error:
+            note(f"train: no tensorboard/ is written: {error.name} is missing")
+        try:
+            yield
+        finally:
+            if self._scalars is not None:
+                self._scalars.close()
+            self._scalars = None
+
+    def _log(self, values: Mapping[str, float]) -> None:
+        if self._scalars is not None:
+            try:
+                self._scalars.write(values, self.done)
+            except OSError as error:
+                self._warn(error)
 
     # ------------------------------------------------------------------------ evaluation
 
-    def snapshot(self) -> NetworkModel:
+    def snapshot(self) -> Model[Any]:
         """Return the current network as a model."""
-        about = {
-            "rules": self.rules.to_dict(),
-            "command": self.command,
-            "seed": self.config.seed,
-            "games": int(self.pool.stats[self.learner.stats.index("games")]),
-            **self._point(),
-            "workers": self.config.workers,
-            **provenance(),
-        }
-        return NetworkModel(self.config.size, self.pool.weights(), about)
+        return self.learner.model(
+            {
+                "rules": self.config.rules.to_dict(),
+                "command": self.command,
+                "seed": self.config.seed,
+                **self._point(),
+                **provenance(),
+            }
+        )
 
-    def agent(self, model: NetworkModel) -> Agent:
+    def agent(self, model: Model[Any]) -> Agent:
         """Return the bot that plays a model in evaluations."""
-        return self.learner.agent(self.config, model)
+        return self.learner.agent(model)
 
-    def evaluate(self, games: int, model: NetworkModel) -> Evaluation:
+    def evaluate(self, games: int, model: Model[Any]) -> placing.Evaluation:
         """Measure a model against `planner` and on the ladder; see `placing.evaluate`."""
-        agent, elo = self.agent(model), self.curve.elo()
-        return self.config.evaluate(agent, games, elo, advance=self._advance)
+        config, points = self.config, self.curve.evaluation
+        return placing.evaluate(
+            self.agent(model),
+            config.rules,
+            games,
+            near=points[-1]["elo"] if points else None,
+            bots=config.eval_bots,
+            half=config.eval_suite,
+            threads=config.eval_threads,
+            advance=self._advance,
+        )
 
     def _advance(self, spec: str, games: int) -> None:
-        self._tell(EVALUATING, f"{games:,} games against {spec}")
+        self._tell(f"{games:,} games against {spec}")
 
-    def _evaluate(self, model: NetworkModel, games: int) -> Evaluation:
-        """Evaluate the network, keep it unless it is clearly weaker, and add a point to the curve.
+    def _evaluate(self, model: Model[Any], games: int) -> placing.Evaluation:
+        """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
 
         Args:
             model: the network.
@@ -452,46 +443,45 @@ class SelfPlayRun(Run):
             Stopped: when the run was stopped.
         """
         best, config = self.folder / "best", self.config
-        with self._compiling():
-            with self.clock.during(COMPILING):
-                self._prepare().wait(self.stop)
-            with self.evaluating():
-                self._tell(EVALUATING)
-                keeps = not self._has("best") or not_clearly_weaker(
-                    self.agent(model),
-                    self.agent(NetworkModel.load(best)),
-                    self.rules,
-                    config.eval_games,
-                    threads=config.eval_threads,
-                    advance=self._advance,
-                )
-                result = self.evaluate(games if keeps else config.eval_games, model)
-                if keeps:
-                    with self._surviving():
-                        model.save(best)
-                self._add_point(result)
-                if keeps or games <= config.eval_games:
-                    return result
-                return self.evaluate(games, NetworkModel.load(best))
+        with self._compiling(), self.clock.during(COMPILING):
+            self._prepare().wait(self.stop)
+        with self._compiling(), self._phase(EVALUATING), self.stop.watched():
+            elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
+            result = self.evaluate(config.eval_games, model)
+            keeps = not self._has("best") or result.elo >= max(elos, default=-math.inf)
+            final = games > config.eval_games
+            if keeps:
+                with self._surviving():
+                    model.save(best)
+                if final:
+                    result = self.evaluate(games, model)
+            self._add_point(result)
+            if final and not keeps:
+                return self.evaluate(games, type(model).load(best))
+            return result
 
-    def _add_point(self, result: Evaluation) -> None:
+    def _add_point(self, result: placing.Evaluation) -> None:
         """Add an evaluation to the curve, in the place of another one of the same network."""
         points = self.curve.evaluation
         if points and points[-1][self.config.unit] == self.done:
             points.pop()
         points.append({**self._point(), **result.to_dict()})
         with self._surviving():
-            self.curve.save(self.folder, self.rules.players, self.learner.style)
+            write_json(self.folder / "curve.json", dataclasses.asdict(self.curve))
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
-        values[ladder.ANCHOR] = result.results[ladder.ANCHOR]["win_rate"]
         if result.regret is not None:
             values["suite_regret"] = result.regret[0]
-        values |= {spec: result.results[spec]["win_rate"] for spec in self.config.eval_bots}
+        for spec in (ladder.ANCHOR, *self.config.eval_bots):
+            values[spec] = result.results[spec]["win_rate"]
         self._log({f"evaluation/{name}": value for name, value in values.items()})
-        self._tell(EVALUATING, evaluation=result)
+        self._tell(evaluation=result)
 
-    def finish(self) -> Evaluation:
-        """See `Run.finish`."""
+    def finish(self) -> placing.Evaluation:
+        """Save the last network, evaluate the best one, and write ``result.json``.
+
+        Raises:
+            Stopped: when it was stopped.
+        """
         model = self.snapshot()
         model.save(self.folder / "final")
         with self._logging():
@@ -507,11 +497,7 @@ class SelfPlayRun(Run):
 
     @contextlib.contextmanager
     def _surviving(self) -> Iterator[None]:
-        """Let training continue where the ``with`` block cannot write a file.
-
-        Raises:
-            OSError: when there is nothing left to train.
-        """
+        """Let training continue where the ``with`` block cannot write, if any is left to do."""
         try:
             yield
         except OSError as error:
@@ -520,7 +506,7 @@ class SelfPlayRun(Run):
             self._warn(error)
 
     def _warn(self, error: OSError) -> None:
-        print(f"train: not written: {error}; training continues", file=sys.stderr)
+        note(f"train: not written: {error}; training continues")
 
     def checkpoint(self) -> None:
         """Write what `resume` needs; the last checkpoint stays until the new one is complete.
@@ -528,22 +514,22 @@ class SelfPlayRun(Run):
         Raises:
             OSError: when it cannot be written.
         """
-        noted, stats = self._noted
         numbers = {
             "done": self.done,
-            "noted": noted,
+            "noted": self._noted,
             "due": self._due,
-            "cpu_seconds": self.pool.cpu_seconds,
-            "seconds": self.seconds,
+            "learning": self._learning,
+            "cpu_seconds": self.learner.cpu_seconds,
+            "seconds": self.clock.seconds(),
             "curve": dataclasses.asdict(self.curve),
         }
-        arrays = {**self.pool.arrays(), "noted": stats}
-        checkpoint.write(self.folder, numbers, arrays)
+        checkpoint.write(self.folder, numbers, self.learner.arrays())
 
     def resume(self) -> None:
-        """Continue from the last checkpoint, bit for bit like an uninterrupted run.
+        """Continue from the last checkpoint.
 
-        A run that ended before its first one begins anew.
+        `ppo` and `value` continue bit for bit like an uninterrupted run; `sb3` begins new games. A
+        run that ended before its first checkpoint begins anew.
 
         Raises:
             ValueError: when the checkpoint cannot be read, or is missing beside what was learnt.
@@ -555,11 +541,10 @@ class SelfPlayRun(Run):
                 raise ValueError(f"{self.folder}: no readable checkpoint ({error})") from None
             return
         try:
-            self.pool.restore(arrays)
-            self.pool.cpu_seconds = float(numbers["cpu_seconds"])
-            self.done = int(numbers["done"])
-            self._noted = int(numbers["noted"]), np.array(arrays["noted"])
-            self._due = bool(numbers["due"])
+            self.learner.restore(arrays)
+            self.learner.cpu_seconds = float(numbers["cpu_seconds"])
+            self.done, self._noted = int(numbers["done"]), int(numbers["noted"])
+            self._learning, self._due = float(numbers["learning"]), bool(numbers["due"])
             self.clock = Clock(numbers["seconds"])
             self.curve = Curve(**numbers["curve"])
         except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:

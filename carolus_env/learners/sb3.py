@@ -1,31 +1,29 @@
-"""Train sb3-contrib's MaskablePPO on single decisions, with the callbacks of Stable-Baselines3.
+"""Train sb3-contrib's MaskablePPO on single decisions.
 
     $ python train.py --learner sb3
     $ python train.py --learner sb3 --players 4 --opponents greedy
 
 This file is meant to be copied: `Sb3Config` holds the hyperparameters, `DecisionPolicy` puts the
-network of `networks.decisions` where Stable-Baselines3 has its MLP, and `Sb3Run.train` is the
-program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``sb3``. What it learnt
-is saved as safetensors, and the bot ``decisions:PATH`` plays it with NumPy alone.
+network of `networks.decisions` where Stable-Baselines3 has its MLP, and `Sb3Learner` makes the
+games and the model, and learns. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra
+``sb3``. What it learnt is saved as safetensors; the bot ``decisions:PATH`` plays it with NumPy
+alone.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Final
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import LinearSchedule
@@ -40,16 +38,10 @@ from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.evaluation.placing import Evaluation
-from carolus_env.learners.curve import Curve, CurveStyle
-from carolus_env.learners.options import RunConfig, algorithm, eval_every_option
-from carolus_env.learners.provenance import provenance
-from carolus_env.learners.run import COMPILING, EVALUATING, LEARNING, Clock, Progress, Run
-from carolus_env.learners.scalars import Scalars
+from carolus_env.learners.options import EVALUATIONS, POINTS, RunConfig, algorithm, every, rate
+from carolus_env.learners.run import Arrays, Learner
 from carolus_env.networks.decisions import LIMITS, DecisionModel, Size, forward, random_weights
-from carolus_env.networks.files import file_of
-from carolus_env.system.cancellation import Stopped
-from carolus_env.system.files import write_json
+from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import option
 
 SELF: Final = "self"
@@ -63,28 +55,25 @@ class Sb3Config(RunConfig):
     learner_name: ClassVar[str] = "sb3"
     bot: ClassVar[str] = "decisions"
     unit: ClassVar[str] = "decisions"
-    resumable: ClassVar[tuple[str, ...]] = ("steps",)
+    length: ClassVar[str] = "steps"
 
-    steps: int = option(
-        4_000_000, "decisions to learn from, in all (total_timesteps)", among=(1, None)
-    )
-    eval_every: int = eval_every_option(500_000, "decisions")
+    steps: int = option(4_000_000, "decisions to learn from, in all", among=(1, None))
+    eval_every: int = every(500_000, "decisions", EVALUATIONS)
+    curve_every: int = every(50_000, "decisions", POINTS)
     opponents: str = algorithm(
         SELF, "who plays all other seats: self, the policy that learns, or a bot, by spec"
     )
     envs: int = algorithm(512, "games played side by side", among=(1, None))
 
-    learning_rate: float = option(
-        1e-3, "learning rate of Adam at the start; it falls linearly to 0", above=0
-    )
+    learning_rate: float = rate(1e-3, "learning rate of Adam at the start; it falls linearly to 0")
     n_steps: int = algorithm(64, "decisions in each game between two updates", among=(1, None))
     batch_size: int = algorithm(512, "decisions in a gradient step", among=(1, None))
     n_epochs: int = algorithm(2, "passes over the decisions of an update", among=(1, None))
     gamma: float = algorithm(1.0, "discount for each decision", among=(0, 1))
     gae_lambda: float = algorithm(0.97, "lambda of generalised advantage estimation", among=(0, 1))
     clip_range: float = algorithm(0.2, "PPO's clip range", above=0)
-    ent_coef: float = algorithm(0.005, "weight of the entropy bonus")
-    vf_coef: float = algorithm(0.5, "weight of the value's loss")
+    ent_coef: float = algorithm(0.005, "weight of the entropy bonus", among=(0, 100))
+    vf_coef: float = algorithm(0.5, "weight of the value's loss", among=(0, 100))
     region: int = option(
         32, "width of the network's vectors of regions and clans", among=LIMITS, heading="network"
     )
@@ -96,16 +85,28 @@ class Sb3Config(RunConfig):
 
     @property
     def budget(self) -> str:
-        return f"{self.steps:,} {self.unit} against {self.opponents}"
+        return f"{super().budget} against {self.opponents}"
 
     @property
     def size(self) -> Size:
         """The size of the network."""
         return Size(self.players, self.region, self.whole)
 
+    def round_size(self, done: int) -> int:
+        return self.envs * self.n_steps
+
+    def rate_at(self, progress: float) -> float:
+        """Return the learning rate of the update after the next rollout: that of the last is 0."""
+        done = round(progress * self.steps) + self.round_size(0)
+        return LinearSchedule(self.learning_rate, 0.0, 1.0)(1 - done / self.steps)
+
     def check(self) -> None:
-        """Refuse what Stable-Baselines3 would not refuse, before anything starts."""
         super().check()
+        if self.batch_size == 1 or self.round_size(0) % self.batch_size == 1:
+            raise ValueError(
+                f"envs times n_steps, {self.envs} x {self.n_steps}, leaves a batch of one decision "
+                f"for a batch_size of {self.batch_size}, and advantages of one cannot be normalised"
+            )
         if self.opponents != SELF:
             make(self.opponents)
 
@@ -149,12 +150,6 @@ class DecisionPolicy(MaskableActorCriticPolicy):
         optimizer: Any = self.optimizer_class
         self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
-    def model(self, size: Size, about: dict[str, Any] | None = None) -> DecisionModel:
-        """Return the network as it is now."""
-        weights: Any = self.features_extractor.weights
-        arrays = {name: weight.detach().cpu().numpy().copy() for name, weight in weights.items()}
-        return DecisionModel(size, arrays, about or {})
-
 
 def network_arguments(size: Size, seed: int) -> dict[str, Any]:
     """Return the ``policy_kwargs`` of a `DecisionPolicy`."""
@@ -179,108 +174,25 @@ class Itself(Agent):
         return drawn(choice.distribution.probs.cpu().numpy().astype(np.float64), generators)
 
 
-STYLE = CurveStyle(
-    unit="decisions",
-    scale=1e6,
-    x="decisions of the learner (millions)",
-    plays="its likeliest action",
-    below="training games: actions drawn from the policy",
-    y="mean payoff",
-    line="payoff",
-)
-
-
-_EVALUATION: Final = 2**63
-"""Number of the seed of evaluations; those of training have the number of decisions before them."""
-
-
 def make_env(config: Sb3Config, opponents: str | Agent, n: int, number: int = 0) -> CarolusVecEnv:
     """Make ``n`` games, with a seed derived from the run's seed and a number."""
     seed = derived_seed(config.seed, number)
     return CarolusVecEnv(config.rules, n, opponents, seed=seed, dtype=np.uint8)
 
 
-class Sb3Run(Run):
-    """A run in its folder; the arguments are those of `run.Run`."""
+class Sb3Learner(Learner):
+    """MaskablePPO, a rollout and an update at a time; `Itself` or a bot plays the other seats."""
 
-    config: Sb3Config
-    _checkpoint: Path | None = None
+    Config = Sb3Config
 
-    def resume(self) -> None:
-        """Go on from the last checkpoint, a zip of Stable-Baselines3; without one begin anew.
-
-        Loading one runs code that it holds, so resume only runs of your own.
-
-        Raises:
-            ValueError: when it is missing beside what was learnt.
-        """
-        self._checkpoint = last_checkpoint(self.folder)
-        if self._checkpoint is None and file_of(self.folder / "final").exists():
-            raise ValueError(f"{self.folder}: no readable checkpoint in resume/")
-        with contextlib.suppress(OSError, ValueError):  # killed before it was written
-            self.clock = Clock(json.loads((self.folder / "resume" / "seconds.json").read_text()))
-
-    def train(self) -> bool:
-        """Train to the end; returns False after `stop`."""
-        config, folder = self.config, self.folder
+    def __init__(self, config: Sb3Config) -> None:
         torch.set_num_threads(config.threads)
-        with self.clock.during(COMPILING):
-            self.show(Progress(COMPILING, 0, 0.0, 0.0))
-            itself = Itself()
-            opponents = itself if config.opponents == SELF else config.opponents
-            env = make_env(config, opponents, config.envs)
-            model = self._model(env)
-            assert isinstance(model.policy, DecisionPolicy)
-            itself.policy = model.policy
-            env.seed(derived_seed(config.seed, model.num_timesteps))
-            env.reset()
-        export = Export(config, folder, self.command)
-        evaluation = Evaluate(
-            self,
-            make_env(config, "planner", min(config.eval_games, 50), _EVALUATION),
-            n_eval_episodes=config.eval_games,
-            eval_freq=max(config.eval_every // env.num_envs, 1),
-            callback_on_new_best=export,
-            callback_after_eval=Rate(self),
-            warn=False,
-            verbose=0,
-        )
-        if self._checkpoint is not None and file_of(folder / "best").exists():
-            payoff = DecisionModel.load(folder / "best").about["payoff"]
-            evaluation.best_mean_reward = -1.0 if payoff is None else payoff
-        every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
-        checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
-        with contextlib.suppress(ModuleNotFoundError):
-            Scalars(folder / "tensorboard" / "run_0", model.num_timesteps).close()
-        with contextlib.suppress(Stopped), self.clock.during(LEARNING), self.stop.watched():
-            model.learn(
-                config.steps - model.num_timesteps,
-                [Report(self), evaluation, checkpoints],
-                tb_log_name="run",
-                reset_num_timesteps=False,
-            )
-        model.save(folder / "resume" / f"model_{model.num_timesteps}_steps")
-        write_json(folder / "resume" / "seconds.json", self.seconds)
-        if self.stop.is_set:
-            return False
-        export.save(model, "final")
-        if not file_of(folder / "best").exists():  # the run was shorter than eval_every
-            export.save(model, "best")
-        return True
-
-    def _model(self, env: CarolusVecEnv) -> MaskablePPO:
-        """Return a new model, or that of the checkpoint."""
-        config = self.config
-        common: dict[str, Any] = {
-            "tensorboard_log": str(self.folder / "tensorboard"),
-            "device": config.device,
-        }
-        if self._checkpoint is not None:
-            return MaskablePPO.load(self._checkpoint, env, **common)
-        return MaskablePPO(
+        self.config, itself = config, Itself()
+        opponents = itself if config.opponents == SELF else config.opponents
+        self.env = make_env(config, opponents, config.envs)
+        self.ppo = MaskablePPO(
             DecisionPolicy,
-            env,
-            learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
+            self.env,
             n_steps=config.n_steps,
             batch_size=config.batch_size,
             n_epochs=config.n_epochs,
@@ -290,134 +202,63 @@ class Sb3Run(Run):
             ent_coef=config.ent_coef,
             vf_coef=config.vf_coef,
             policy_kwargs=network_arguments(config.size, config.seed),
-            seed=config.seed,
-            **common,
+            seed=config.seed % 2**32,  # NumPy's old generator takes no more
+            device=config.device,
         )
+        self.ppo.set_logger(Logger(None, []))  # the run writes TensorBoard's files
+        self.policy: Any = self.ppo.policy
+        itself.policy = self.policy
 
-    def evaluate(self, agent: Agent, games: int, steps: int, near: float | None) -> Evaluation:
-        """Measure an agent after so many steps; see `placing.evaluate`."""
+    def warm_up(self) -> None:
+        """Begin games that no process of this run has had."""
+        self.env.seed(derived_seed(self.config.seed, self.ppo.num_timesteps))
+        self.env.reset()
 
-        def advance(spec: str, played: int) -> None:
-            detail = f"{played:,} games against {spec}"
-            self.show(Progress(EVALUATING, steps, 0.0, steps / self.config.steps, detail=detail))
+    def learn(self, first: int, count: int, rate: float, stop: Stop) -> int:
+        """Play a rollout, which ``stop`` ends, and learn from it."""
+        self.ppo.lr_schedule, begun = lambda remaining: rate, time.process_time()
+        self.ppo.learn(count, lambda *_: not stop.is_set, reset_num_timesteps=False)
+        self.cpu_seconds += time.process_time() - begun
+        return self.ppo.num_timesteps - first
 
-        return self.config.evaluate(agent, games, near, advance=advance)
-
-    def finish(self) -> Evaluation:
-        """Evaluate the best network, and write ``result.json``."""
-        config, best = self.config, DecisionModel.load(self.folder / "best")
-        near = Curve.load(self.folder).elo()
-        with self.evaluating():
-            result = self.evaluate(DecisionsBot(best), config.final_games, config.steps, near)
-        write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
-        return result
-
-
-def _is_complete(path: Path) -> bool:
-    """Return whether a checkpoint is complete: one that was cut off can end like a zip."""
-    try:
-        with ZipFile(path) as file:
-            return {"data", "system_info.txt"} <= set(file.namelist())  # the first and the last
-    except BadZipFile:
-        return False
-
-
-def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint of a run; None where there is none."""
-    result = (folder / "resume").glob("model_*_steps.zip")
-    complete = [path for path in result if _is_complete(path)]
-    return max(complete, key=lambda path: int(path.stem.split("_")[1]), default=None)
-
-
-class Export(BaseCallback):
-    """Saves the actor as safetensors whenever an evaluation is the best so far."""
-
-    def __init__(self, config: Sb3Config, folder: Path, command: str) -> None:
-        super().__init__()
-        self.config, self.folder, self.command = config, folder, command
-
-    def save(self, model: MaskablePPO, name: str, payoff: float | None = None) -> None:
-        """Write ``name.safetensors``; ``payoff`` is its mean in evaluation."""
-        about = {
-            "rules": self.config.rules.to_dict(),
-            "command": self.command,
-            "seed": self.config.seed,
-            "decisions": model.num_timesteps,
-            "payoff": payoff,
-            **provenance(),
+    def metrics(self) -> dict[str, float]:
+        """Return means of the last update, and the payoff of the last hundred games."""
+        update = self.ppo.logger.name_to_value
+        payoffs = [episode["r"] for episode in self.ppo.ep_info_buffer or ()] or [0.0]
+        return {
+            "loss": update["train/loss"],
+            "entropy": -update["train/entropy_loss"],
+            "clip_fraction": update["train/clip_fraction"],
+            "payoff": sum(payoffs) / len(payoffs),
         }
-        assert isinstance(model.policy, DecisionPolicy)
-        model.policy.model(self.config.size, about).save(self.folder / name)
 
-    def _on_step(self) -> bool:
-        assert isinstance(self.parent, MaskableEvalCallback) and isinstance(self.model, MaskablePPO)
-        self.save(self.model, "best", self.parent.last_mean_reward)
-        return True
+    def model(self, about: Mapping[str, Any]) -> DecisionModel:
+        weights = self.policy.features_extractor.weights
+        arrays = {name: weight.detach().cpu().numpy().copy() for name, weight in weights.items()}
+        return DecisionModel(self.config.size, arrays, about)
 
+    def agent(self, model: DecisionModel) -> DecisionsBot:
+        return DecisionsBot(model)
 
-class Report(BaseCallback):
-    """Shows the progress, and ends training when the run is stopped."""
+    def arrays(self) -> Arrays:
+        tensors = {f"weights/{name}": each for name, each in self.policy.state_dict().items()}
+        for k, moments in self.policy.optimizer.state_dict()["state"].items():
+            tensors |= {f"adam/{k}/{name}": each for name, each in moments.items()}
+        arrays = {name: each.detach().cpu().numpy() for name, each in tensors.items()}
+        return {**arrays, "steps": np.array([self.ppo.num_timesteps])}
 
-    def __init__(self, run: Sb3Run) -> None:
-        super().__init__()
-        self._run = run
-
-    def _on_training_start(self) -> None:
-        self._begun = self.num_timesteps
-
-    def _on_rollout_start(self) -> None:
-        done, steps = self.num_timesteps, self._run.config.steps
-        pace = (done - self._begun) / max(self._run.clock.here()[LEARNING], 1e-9)
-        left = (steps - done) / pace if pace else None
-        self._run.show(Progress(LEARNING, done, pace, done / steps, left))
-
-    def _on_step(self) -> bool:
-        return not self._run.stop.is_set
-
-
-class Evaluate(MaskableEvalCallback):
-    """Evaluates the actor by its payoff against the planner, and can be stopped."""
-
-    def __init__(self, run: Sb3Run, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._run = run
-
-    def _on_step(self) -> bool:
-        if self.n_calls % self.eval_freq:
-            return True
-        done = self.num_timesteps
-        self._run.show(Progress(EVALUATING, done, 0.0, done / self._run.config.steps))
-        with self._run.evaluating():
-            return super()._on_step()
-
-    def _log_success_callback(self, *given: Any) -> None:
-        """Do as ever after each step of an evaluation, unless the run is stopped."""
-        self._run.stop.check()
-        super()._log_success_callback(*given)
-
-
-class Rate(BaseCallback):
-    """Places the actor on the ladder after every evaluation, and writes the curve."""
-
-    def __init__(self, run: Sb3Run) -> None:
-        super().__init__()
-        self._run, self.curve = run, Curve.load(run.folder)
-
-    def _on_training_start(self) -> None:
-        """Drop what came after the checkpoint that the run goes on from."""
-        self.curve.cut("decisions", self.num_timesteps)
-
-    def _on_step(self) -> bool:
-        run, done = self._run, self.num_timesteps
-        config, policy = run.config, self.model.policy
-        assert isinstance(policy, DecisionPolicy)
-        agent = DecisionsBot(policy.model(config.size))
-        result = run.evaluate(agent, config.eval_games, done, self.curve.elo())
-        point = {"decisions": done, "seconds": round(run.clock.total(), 1)}
-        payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]
-        self.curve.training.append({**point, "payoff": round(sum(payoffs) / len(payoffs), 4)})
-        self.curve.evaluation.append({**point, **result.to_dict()})
-        self.curve.save(run.folder, config.players, STYLE)
-        self.logger.record("evaluation/elo", result.elo)
-        run.show(Progress(EVALUATING, done, 0.0, done / config.steps, evaluation=result))
-        return True
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.ppo.num_timesteps = int(arrays["steps"][0])
+        weights: dict[str, Tensor] = {}
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name in arrays.keys() - {"steps"}:
+            kind, key, *moment = name.split("/")
+            tensor = torch.from_numpy(arrays[name])
+            if kind == "weights":
+                weights[key] = tensor
+            else:
+                tensor = tensor.reshape(()) if moment == ["step"] else tensor
+                moments.setdefault(int(key), {})[moment[0]] = tensor
+        self.policy.load_state_dict(weights)
+        groups = self.policy.optimizer.state_dict()["param_groups"]
+        self.policy.optimizer.load_state_dict({"state": moments, "param_groups": groups})

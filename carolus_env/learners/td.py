@@ -15,8 +15,8 @@ From top to bottom: the hyperparameters, a game, what is learnt from it, and the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,31 +27,19 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, roll_own
-from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import (
+    EVALUATIONS,
+    FLAT,
+    POINTS,
     SelfPlayConfig,
     algorithm,
-    curve_every_option,
-    eval_every_option,
-    flat_option,
-    learning_rate_option,
+    every,
+    rate,
 )
-from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
-from carolus_env.networks.backward import (
-    Deltas,
-    adagrad,
-    backpropagate,
-    learn_inputs,
-    learn_layers,
-    transpose,
-)
-from carolus_env.networks.forward import (
-    Weights,
-    add_up,
-    apply_layers,
-    reset_accumulator,
-    value_after,
-)
+from carolus_env.learners.pool import SelfPlayLearner, Task
+from carolus_env.learners.run import Arrays
+from carolus_env.networks import backward, forward
+from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.plans import WIDTHS, list_candidates
@@ -69,31 +57,23 @@ class TdConfig(SelfPlayConfig):
 
     learner_name: ClassVar[str] = "value"
     unit: ClassVar[str] = "games"
-    resumable: ClassVar[tuple[str, ...]] = ("games", "minutes")
+    length: ClassVar[str] = "games"
 
     games: int = option(50_000, "games to learn from, in all", among=(1, None))
-    minutes: float | None = option(
-        None,
-        "CPU minutes of learning, of all workers together, instead of games; the same options "
-        "then learn from another number of games each time, so such a run is not reproducible",
-        kind=float,
-        above=0,
-    )
     games_per_round: int = algorithm(
         20, "games of each worker between two exchanges of weights", among=(1, None)
     )
-    learning_rate: float = learning_rate_option(
+    learning_rate: float = rate(
         0.03,
         "initial learning rate of Adagrad; stays for the share `flat` of the run, then decays "
         "geometrically to learning_rate_end",
     )
-    learning_rate_end: float = learning_rate_option(0.0009, "learning rate at the end", "algorithm")
-    flat: float = flat_option(0.4)
+    learning_rate_end: float = rate(0.0009, "learning rate at the end", "algorithm")
+    flat: float = algorithm(0.4, FLAT, among=(0, None), below=1)
     first_square: float = algorithm(
         0.1,
         "initial sum of each weight's squared gradients (Adagrad)",
-        among=(None, 1e6),
-        above=0,
+        among=(1e-9, 1e6),
     )
     trace: float = algorithm(
         0.5,
@@ -101,31 +81,12 @@ class TdConfig(SelfPlayConfig):
         among=(0, 1),
     )
     exploration: float = algorithm(0.03, "probability of a random decision", among=(0, 1))
-    eval_every: int = eval_every_option(20_000, "games")
-    curve_every: int = curve_every_option(500, "games")
-
-    @property
-    def budget(self) -> str:
-        amount = f"{self.games:,} games"
-        if self.minutes is not None:
-            amount = f"{self.minutes:g} CPU minutes of learning, evaluations not counted"
-        return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
-
-    def progress(self, done: int, cpu_seconds: float) -> float:
-        if self.minutes is not None:
-            return cpu_seconds / 60 / self.minutes
-        return done / self.games
+    eval_every: int = every(20_000, "games", EVALUATIONS)
+    curve_every: int = every(500, "games", POINTS)
 
     def round_size(self, done: int) -> int:
         games = self.workers * self.games_per_round
         return games if self.minutes is not None else min(games, self.games - done)
-
-    def extended(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with another number of games or minutes; games replace minutes."""
-        if "games" in changes and changes.get("minutes") is not None:
-            raise ValueError("a run ends after games or after minutes: name one of them")
-        instead = {"minutes": None} if "games" in changes else {}
-        return replace(self, **{**instead, **changes})
 
 
 # ------------------------------------------------------------------------------------ a game
@@ -134,12 +95,9 @@ class TdConfig(SelfPlayConfig):
 class History(NamedTuple):
     """The positions after the decisions of a game."""
 
-    inputs: InputArrays
-    """The network's inputs for T positions; none where the game is over."""
-    values: npt.NDArray[np.float64]
-    """``(T, 3)`` float64: the value after the best decision, by team."""
-    followed: npt.NDArray[np.bool_]
-    """``(T,)`` bool: that was the decision."""
+    inputs: InputArrays  # The network's inputs for T positions; none where the game is over
+    values: npt.NDArray[np.float64]  # (T, 3) float64: the value after the best decision, by team
+    followed: npt.NDArray[np.bool_]  # (T,) bool: that was the decision
 
     @classmethod
     def new(cls, players: int) -> History:
@@ -151,29 +109,21 @@ class History(NamedTuple):
 class Memory(NamedTuple):
     """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
-    selector: CandidateSelector
-    """The network, and the selector of choices."""
-    squares: Weights
-    """The sum of the squares of each weight's gradients."""
-    history: History
-    """Scratch: the game under way."""
-    deltas: Deltas
-    """Scratch: gradients of the layers' outputs."""
+    selector: CandidateSelector  # The network, and the selector of choices
+    squares: Weights  # The sum of the squares of each weight's gradients
+    history: History  # Scratch: the game under way
+    deltas: backward.Deltas  # Scratch: gradients of the layers' outputs
     hidden: npt.NDArray[np.float32]
     """``(hidden, width - LINEAR)`` float32, scratch: a stage's hidden layer, transposed."""
-    target: npt.NDArray[np.float64]
-    """``(3,)`` float64, scratch: the target, or a value, by team."""
-    state: States
-    """``(1,)`` STATE: the game under way."""
+    target: npt.NDArray[np.float64]  # (3,) float64, scratch: the target, or a value, by team
+    state: States  # (1,) STATE: the game under way
 
 
 class SelfPlay(NamedTuple):
     """Context of a game."""
 
-    memory: Memory
-    """The network, and the game's history."""
-    exploration: float
-    """Probability of a random decision."""
+    memory: Memory  # The network, and the game's history
+    exploration: float  # Probability of a random decision
 
 
 @inlined
@@ -192,10 +142,10 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
         chosen = generator.below(generator.mix(bits), candidates)
     t = count % LONGEST  # a longer game is learnt from as if it began later
     history.followed[t] = chosen == best
-    reset_accumulator(net)
-    value_after(s, plans[best], net, selector.after, history.values[t])
+    forward.reset_accumulator(net)
+    forward.value_after(s, plans[best], net, selector.after, history.values[t])
     if chosen != best:
-        value_after(s, plans[chosen], net, selector.after, memory.target)
+        forward.value_after(s, plans[chosen], net, selector.after, memory.target)
     memory.state[0] = after
     if after["phase"] == OVER:
         history.inputs.lengths[t] = 0
@@ -206,11 +156,7 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
 
 @inlined
 def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
-    """Play the game in ``memory.state`` to its end.
-
-    Returns:
-        The number of positions kept, and the stream.
-    """
+    """Play the game in ``memory.state``; returns the number of positions kept, and the stream."""
     s = memory.state[0]
     turns.roll_on(s)
     count, bits = play_on(_decide, roll_own, s, bits, SelfPlay(memory, exploration))
@@ -222,31 +168,24 @@ def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
 
 @separate
 def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
-    """Move the value of the position in the network's inputs towards the target.
+    """Move the value of the position in the network's inputs towards ``memory.target``.
 
-    This is one step down the cross-entropy, by Adagrad.
-
-    Args:
-        memory: a `Memory`, with the ``target``.
-        first_team: the team with role 0.
-        rate: learning rate, float32.
-
-    Returns:
-        The cross-entropy before the step.
+    This is one step down the cross-entropy, by Adagrad; returns the cross-entropy before it.
+    ``first_team`` is the team with role 0.
     """
     net, squares, deltas, target = memory.selector.net, memory.squares, memory.deltas, memory.target
     weights, inputs, activations = net.weights, net.inputs, net.activations
     stage, teams, loss = inputs.stage[0], activations.values.shape[0], 0.0
-    add_up(weights, inputs, activations.sums)
-    apply_layers(weights, stage, activations)
+    forward.add_up(weights, inputs, activations.sums)
+    forward.apply_layers(weights, stage, activations)
     for role in range(teams):
         wanted = target[(first_team + role) % teams]
         loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
         deltas.scores[role] = activations.values[role] - float32(wanted)
-    transpose(weights.hidden[stage], memory.hidden)
-    backpropagate(weights, stage, memory.hidden, activations, deltas)
-    learn_layers(adagrad, weights, squares, stage, activations, deltas, rate)
-    learn_inputs(adagrad, weights, squares, inputs, deltas, rate)
+    backward.transpose(weights.hidden[stage], memory.hidden)
+    backward.backpropagate(weights, stage, memory.hidden, activations, deltas)
+    backward.learn_layers(backward.adagrad, weights, squares, stage, activations, deltas, rate)
+    backward.learn_inputs(backward.adagrad, weights, squares, inputs, deltas, rate)
     return loss
 
 
@@ -279,14 +218,8 @@ def learn(
 ) -> None:
     """Play games from their starts, one after the other, and learn from each.
 
-    Args:
-        starts: ``(N,)`` games, not changed.
-        streams: ``(N,)`` uint64: a stream for each game's exploration.
-        memory: a `Memory`, whose weights learn.
-        exploration: probability of a random decision.
-        trace: lambda of TD(lambda).
-        rate: learning rate, float32.
-        stats: float64, added to: games, their rounds, positions learnt from, and their losses.
+    ``streams`` are those of the games' exploration; ``stats`` are games, their rounds, positions
+    learnt from, and the sum of their losses.
     """
     for g in range(starts.shape[0]):
         memory.state[0] = starts[g]
@@ -300,17 +233,9 @@ def learn(
 class TdLearner(SelfPlayLearner[TdConfig]):
     """A worker: it learns game by game."""
 
+    Config = TdConfig
     stats = ("games", "rounds", "positions", "loss")
     summed = "squares/"
-    style = CurveStyle(
-        unit="games",
-        scale=1e3,
-        x="games learnt from (thousands)",
-        plays="its best choice",
-        below="training games",
-        y="loss: cross-entropy to the targets",
-        line="loss",
-    )
 
     def __init__(self, config: TdConfig) -> None:
         super().__init__(config)
@@ -320,7 +245,7 @@ class TdLearner(SelfPlayLearner[TdConfig]):
             selector,
             self.grouped("squares"),
             History.new(config.players),
-            Deltas.new(selector.net.activations),
+            backward.Deltas.new(selector.net.activations),
             np.zeros(self.weights.hidden.shape[:0:-1], np.float32),
             np.zeros(MAX_TEAMS),
             np.zeros(1, STATE),

@@ -111,7 +111,13 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, players: int, weights: Weights) -> Network:
-        """Return a network with scratch of its own; the weights are shared."""
+        """Return a network with scratch of its own; the weights are shared.
+
+        Raises:
+            ValueError: for the weights of another number of players.
+        """
+        if len(weights.rows) != layout(players).rows:
+            raise ValueError(f"weights must be of a network for {players} players")
         inputs, activations = Inputs.new(), Activations.new(weights, TEAMS[players])
         return cls(layout(players), weights, inputs, activations, Accumulator.new(inputs))
 

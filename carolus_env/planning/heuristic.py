@@ -36,6 +36,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import States, as_states
 from carolus_env.system.arrays import F64, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
+from carolus_env.system.untrusted import shown
 
 
 class Feature(NamedTuple):
@@ -343,6 +344,20 @@ def all_weights() -> npt.NDArray[np.float64]:
     return weights
 
 
+def weights_table(weights: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    """Return weights as kernels read them, ``(5, F)`` float64; None: the fitted ones.
+
+    Raises:
+        ValueError: for an array of another shape or dtype.
+    """
+    if weights is None:
+        return all_weights().copy()
+    shape = all_weights().shape
+    if getattr(weights, "shape", None) != shape or weights.dtype != np.float64:
+        raise ValueError(f"weights must be float64 {shape}, got {shown(weights)}")
+    return np.array(weights, order="C")
+
+
 def features(states: States) -> npt.NDArray[np.float64]:
     """Return `FEATURES` of each team: ``(N, 3, F)`` float64, zeros for missing teams."""
     counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
@@ -361,7 +376,7 @@ def chances(
     """
     won = np.zeros((len(as_states(states)), MAX_TEAMS))
     counted, scores = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)
-    _chances(states, all_weights().copy() if weights is None else weights, counted, scores, won)
+    _chances(states, weights_table(weights), counted, scores, won)
     return won
 
 

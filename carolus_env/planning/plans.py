@@ -60,6 +60,7 @@ from carolus_env.planning.kinds import (
 )
 from carolus_env.system.arrays import F64, I64, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
+from carolus_env.system.options import one_of, whole_number
 
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
@@ -364,7 +365,7 @@ class CandidateList(NamedTuple):
     @classmethod
     def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateList:
         """Return a list with scratch of its own; the arguments are the attributes."""
-        length = max(most, DISCS)
+        length = max(whole_number("candidates", most, 1, MOST_PLANS), DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
         return cls(width, weights, most, PlanScratch.new(), plans, scores)
 
@@ -411,17 +412,21 @@ def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]
 
     Args:
         state: game ``states[i]``, in phase place or move.
-        most: maximum number of plans.
+        most: maximum number of plans, 1 to `MOST_PLANS`.
         width: one of `WIDTHS`.
+
+    Raises:
+        ValueError: for a game in another phase, or another argument that does not fit.
     """
-    plans, values = np.zeros(most, np.int64), np.zeros(most)
-    weights = all_weights()[int(state["players"])].copy()
-    result = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
-    return [actions_of(int(plan)) for plan in plans[:result]]
+    game = single(state)
+    if game["phase"][0] not in (PLACE, MOVE):
+        raise ValueError("state must be a game in phase place or move")
+    most = whole_number("most", most, 1, MOST_PLANS)
+    weights = all_weights()[game["players"][0]].copy()
+    listed = CandidateList.of(WIDTHS.index(one_of("width", width, WIDTHS)), weights, most)
+    return [actions_of(int(plan)) for plan in listed.plans[: _list(game, listed)]]
 
 
 @entry
-def _list(
-    states: Records, width: Int, weights: F64, scratch: PlanScratch, plans: I64, values: F64
-) -> Any:
-    return list_plans(states[0], width, weights, scratch, plans, values)
+def _list(states: Records, candidates: CandidateList) -> Any:
+    return list_candidates(states[0], candidates)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from carolus_env import bots
@@ -26,20 +28,15 @@ ADVISERS: Final = ("value", "planner", "ppo", "mcts:sims=100", "search:sims=100"
 
 _MODELS: Final = ("decisions", "ppo", "search", "value")
 """Agents whose spec may name a model, and so a file."""
+_MOST_IDLE: Final = 16
 
 
 class Level(NamedTuple):
-    """A level of strength.
-
-    Attributes:
-        name: the level's name.
-        about: a description in a few words.
-        agents: the spec of the agent that plays so, by number of players.
-    """
+    """A level of strength."""
 
     name: str
-    about: str
-    agents: dict[int, str]
+    about: str  # a description in a few words
+    agents: dict[int, str]  # the spec of the agent that plays so, by number of players
 
 
 LEVELS: Final = (
@@ -66,35 +63,21 @@ class RosterError(ValueError):
     """A spec that is wrong, or that a page may not name."""
 
 
-class Offer(NamedTuple):
-    """An agent on the menu: its spec and a short description."""
-
-    spec: str
-    about: str
-
-
 class Roster:
     """The agents that a page may use.
 
     A page names agents by spec. It may not name files, neither Python nor models: those are
     named on the command line by the user who starts the server, and offered under that spec.
-
-    Args:
-        named: specs from the command line, of any kind; each is made once, as a check.
-
-    Raises:
-        RosterError: for one that cannot be made.
     """
 
     def __init__(self, named: Sequence[str] = ()) -> None:
         self._named = tuple(named)
-        for spec in self._named:
-            _made(spec)
+        self._idle = [(spec, _made(spec)) for spec in self._named]
+        self._lock = threading.Lock()
 
-    def menu(self) -> list[Offer]:
-        """Return the agents on offer, those of the command line first."""
-        rows = [Offer(spec, "named on the command line") for spec in self._named]
-        return rows + [Offer(spec, about) for spec, about in OFFERED.items()]
+    def menu(self) -> dict[str, str]:
+        """Return the agents on offer and a description of each, those of the command line first."""
+        return {**dict.fromkeys(self._named, "named on the command line"), **OFFERED}
 
     def advisers(self) -> list[str]:
         """Return the agents that give hints, those of the command line first."""
@@ -114,18 +97,34 @@ class Roster:
         return bool(equals) and key.strip().isidentifier()
 
     def make(self, spec: str) -> Agent:
-        """Make a new agent.
-
-        Raises:
-            RosterError: when a page may not name it, or an option is wrong.
-        """
+        """Make a new agent; RosterError where a page may not name it, or an option is wrong."""
         if not self.allows(spec):
-            offered = ", ".join(row.spec for row in self.menu())
             raise RosterError(
-                f"{spec[:100]!r} is not offered here; offered are {offered}. To use an agent from "
-                "a file, name it on the command line with --bot"
+                f"{spec[:100]!r} is not offered here; offered are {', '.join(self.menu())}. To use "
+                "an agent from a file, name it on the command line with --bot"
             )
         return _made(spec)
+
+    @contextmanager
+    def lending(self) -> Iterator[Callable[[str], Agent]]:
+        """Yield a function that lends agents to the ``with`` block, for it alone.
+
+        To make one can take long: it may load a network or start a program. After an error what
+        was lent is not lent again.
+        """
+        lent: list[tuple[str, Agent]] = []
+
+        def lend(spec: str) -> Agent:
+            with self._lock:
+                found = next((pair for pair in self._idle if pair[0] == spec), None)
+                if found is not None:
+                    self._idle.remove(found)
+            lent.append(found or (spec, self.make(spec)))
+            return lent[-1][1]
+
+        yield lend
+        with self._lock:
+            self._idle = [*self._idle, *lent][-_MOST_IDLE:]
 
 
 def _made(spec: str) -> Agent:

@@ -7,37 +7,40 @@ tells the browser to run no scripts but the server's own files.
 
 from __future__ import annotations
 
-import logging
+import json
 import os
 import signal
 import socket
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
+import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from carolus_env.engine.rules import Rules
-from carolus_env.play.api import Api
-from carolus_env.play.requests import Answer, RequestError
+from carolus_env.play.api import REQUESTS, Api
 from carolus_env.play.roster import LEVELS, Roster
-from carolus_env.play.session import Session, hint
-from carolus_env.play.views import game_view
+from carolus_env.system.cancellation import Stop
+from carolus_env.system.untrusted import check, only, parse_json
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
 STATIC: Final = Path(__file__).parent / "static"
+MAX_BODY: Final = 4 * 2**20
+"""Maximum number of bytes of a request."""
 HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -50,17 +53,10 @@ HEADERS: Final = {
 
 
 class Guard:
-    """ASGI middleware that refuses requests of other sites and adds `HEADERS` to every answer.
+    """ASGI middleware that refuses requests of other sites and adds `HEADERS` to every answer."""
 
-    Args:
-        app: the app behind it.
-        port: the server's on 127.0.0.1.
-    """
-
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self._app = app
-        self._hosts = {f"{host}:{port}" for host in (HOST, "localhost")}
-        self._origins = {f"http://{host}" for host in self._hosts}
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = TrustedHostMiddleware(app, [HOST, "localhost"], www_redirect=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -70,58 +66,133 @@ class Guard:
                 headers.setdefault("cache-control", "no-cache")  # or a new page loads old modules
             await send(message)
 
-        reason = self._refusal(scope)
-        app = self._app if reason is None else Answer({"error": reason}, 403)
+        app: ASGIApp = self._app
+        headers = Headers(scope=scope)
+        named, own = headers.getlist("origin"), [f"http://{headers.get('host')}"]
+        if named != own and (named or scope["method"] not in ("GET", "HEAD")):
+            app = Answer({"error": "requests of other origins are refused"}, 403)
         await app(scope, receive, guarded)
 
-    def _refusal(self, scope: Scope) -> str | None:
-        headers = Headers(scope=scope)
-        hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return f"this server answers only to {', '.join(sorted(self._hosts))}"
-        if not origins and scope["method"] not in ("GET", "HEAD"):
-            return "a request that changes something must name its origin"
-        if not self._origins.issuperset(origins):
-            return "requests from other origins are refused"
-        return None
+
+class Answer(JSONResponse):
+    """JSON in ASCII, since UTF-8 cannot encode the lone surrogates that JSON may hold."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the content as JSON without blanks."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
-async def _page(request: Request) -> Response:
-    return FileResponse(STATIC / "index.html")
+def make_app(api: Api) -> ASGIApp:
+    """Make the ASGI app of the server."""
 
+    async def page(request: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    return Answer({"error": error.reason, **error.more}, error.status)
+    async def menu(request: Request) -> Response:
+        return Answer(api.menu())
 
+    async def records(request: Request) -> Response:
+        found = api.records(**request.path_params)
+        if isinstance(found, bytes):
+            return Response(found, media_type="application/json")
+        return Answer(found)
 
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return Answer({"error": error.detail}, error.status_code)
+    def posted(name: str) -> Route:
+        work, known = getattr(api, name), REQUESTS[name]
 
+        async def endpoint(request: Request) -> Response:
+            body = await _json(request, known)
+            return Answer(await _worked(request, lambda: work(body)))
 
-async def _failed(request: Request, error: Exception) -> Response:
-    return Answer({"error": "internal error of the server; its console shows more"}, 500)
+        return Route(f"/api/{name}", endpoint, methods=["POST"])
 
+    async def wrong(request: Request, error: Exception) -> Response:
+        return Answer({"error": str(error)}, 400)
 
-def make_app(api: Api, port: int) -> Guard:
-    """Make the ASGI app of a server that listens on ``port`` of 127.0.0.1."""
-    paths = ("/", "/game/{key}", "/replay", "/replay/{key}", "/position")
-    pages = [Route(path, _page) for path in paths]
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return Answer({"error": error.detail}, error.status_code)
+
+    async def failed(request: Request, error: Exception) -> Response:
+        traceback.print_exception(error)
+        return Answer({"error": "internal error of the server; its console shows more"}, 500)
+
     starlette = Starlette(
-        routes=[*pages, *api.routes(), Mount("/static", StaticFiles(directory=STATIC))],
-        exception_handlers={RequestError: _refused, HTTPException: _http_error, Exception: _failed},
+        routes=[
+            *(Route(path, page) for path in ("/", "/game", "/replay", "/replay/{file}")),
+            Route("/api/menu", menu),
+            Route("/api/records/{file:int}", records),
+            Route("/api/records/{file:int}/{game:int}", records),
+            *map(posted, REQUESTS),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        exception_handlers={
+            **dict.fromkeys((ValueError, TypeError, OverflowError), wrong),
+            HTTPException: refused,
+            Exception: failed,
+        },
     )
     starlette.router.redirect_slashes = False
-    return Guard(starlette, port)
+    return Guard(starlette)
+
+
+async def _json(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
+    """Return the values of the known keys in the JSON object that a request brings, as sent."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "the body must be application/json")
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > MAX_BODY:
+                raise HTTPException(413, f"too large, the limit is {MAX_BODY // 2**20} MiB")
+        body = check(parse_json(bytes(data)), dict, "the body")
+        only(body, known)
+        return {
+            key: check(value, known[key], key) for key, value in body.items() if value is not None
+        }
+    except ClientDisconnect:  # nobody reads the answer
+        raise HTTPException(400, "the request was cut off") from None
+
+
+async def _worked(request: Request, work: Callable[[], Any]) -> Any:
+    """Return the result of work in a thread, which is told to stop when the client hangs up.
+
+    The work checks a flag (`system.cancellation`) and soon gives its core back. An agent in a
+    user's file may not check it; then its answer is dropped.
+    """
+    stop, ended = Stop(), list[tuple[Any, BaseException | None]]()
+
+    def run() -> None:
+        try:
+            with stop.watched():
+                ended.append((work(), None))
+        except BaseException as error:  # in the loop some would end the server
+            ended.append((None, error))
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch, group.cancel_scope)
+            await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+            group.cancel_scope.cancel()
+    finally:
+        stop.set()
+    result, error = ended[0] if ended else (None, HTTPException(400, "the request was cut off"))
+    if error is not None:
+        raise error
+    return result
+
+
+# ------------------------------------------------------------------------------------ running
 
 
 def open_socket(port: int | None) -> socket.socket:
-    """Listen on a port of 127.0.0.1; None: on the usual one, or on any when that is taken.
-
-    Raises:
-        OSError: when the port is taken or not allowed.
-    """
+    """Listen on a port of 127.0.0.1; None: on the usual one, or on any when that is taken."""
     if port is not None:
         return socket.create_server((HOST, port))
     try:
@@ -130,38 +201,19 @@ def open_socket(port: int | None) -> socket.socket:
         return socket.create_server((HOST, 0))
 
 
-class Server(uvicorn.Server):
-    """A uvicorn server on an open socket: ``Server(...).run(sockets=[listening])``.
-
-    Args:
-        api: what answers requests.
-        listening: the socket.
-    """
-
-    def __init__(self, api: Api, listening: socket.socket) -> None:
-        self._api = api
-        self.interrupted = False
-        """True after Ctrl-C."""
-        super().__init__(
-            uvicorn.Config(
-                make_app(api, listening.getsockname()[1]),
-                log_level="error",
-                access_log=False,
-                server_header=False,
-                lifespan="off",
-                ws="none",
-                timeout_graceful_shutdown=1,
-            )
-        )
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop the agents that requests wait for; what is cut off all the same ends mute."""
-        for name in ("uvicorn.error", "asyncio"):
-            logging.getLogger(name).disabled = True
-        for search in tuple(self._api.searches):
-            search.set()
-        self.interrupted |= sig == signal.SIGINT
-        super().handle_exit(sig, frame)
+def make_server(api: Api) -> uvicorn.Server:
+    """Make a server: ``make_server(api).run(sockets=[open_socket(None)])``."""
+    config = uvicorn.Config(
+        make_app(api),
+        log_config=None,
+        log_level="critical",  # requests that Ctrl-C cuts off end mute
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)
 
 
 def serve(api: Api, listening: socket.socket, program: str) -> NoReturn:
@@ -169,26 +221,19 @@ def serve(api: Api, listening: socket.socket, program: str) -> NoReturn:
 
     Python's own end is left out: it would crash while a thread is in the compiler. Whatever else
     ends the server ends the process, too.
-
-    Args:
-        api: what answers requests.
-        listening: the socket.
-        program: how the user calls the command.
     """
-    code, server = 1, Server(api, listening)
+    code = 1
     try:
         try:
             start_compiling(api.roster)
-            server.run(sockets=[listening])
+            make_server(api).run(sockets=[listening])
             code = 0
         except KeyboardInterrupt:
-            server.interrupted = True
+            code = 130
+            print(f"{program}: interrupted", file=sys.stderr)
         except BaseException:
             traceback.print_exc()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if server.interrupted:
-            code = 130
-            print(f"{program}: interrupted", file=sys.stderr)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     finally:
@@ -196,25 +241,17 @@ def serve(api: Api, listening: socket.socket, program: str) -> NoReturn:
 
 
 def start_compiling(roster: Roster) -> threading.Thread:
-    """Compile the engine, the bots of the levels and the first adviser in the background.
-
-    Numba compiles each bot when it first decides, which takes seconds to half a minute, once on
-    each machine.
-    """
+    """Compile the engine, the bots of the levels and the first adviser in the background."""
 
     def run() -> None:
-        specs = [level.agents[Rules().players] for level in LEVELS]
+        api = Api(roster)
         try:
-            for spec in dict.fromkeys([None, *specs]):
-                agents = [None if spec is None else roster.make(spec) for _ in range(2)]
-                session = Session.new(Rules(max_rounds=2), agents, seed=1)
-                while not session.over:
-                    game_view(session, "tall")
-                    if session.agent is None:
-                        session.play(session.legal()[0].action)
-                    else:
-                        session.ask_agent()
-            hint(roster.make(roster.advisers()[0]), Session.new(Rules(), [None] * 2).state)
+            for spec in [None, *(level.agents[Rules().players] for level in LEVELS)]:
+                game = api.view({"rules": {"max_rounds": 2}, "agents": [None, spec], "seed": 1})
+                while game["turn"] != "over":
+                    action = game["legal"][0]["action"] if game["turn"] == "person" else None
+                    game = api.decide({"record": game["record"], "action": action})
+            api.hint({"record": game["record"], "at": 1, "agent": roster.advisers()[0]})
         except BaseException:  # the page works without it; a game with this bot reports it
             traceback.print_exc()
 

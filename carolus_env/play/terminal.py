@@ -16,36 +16,21 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TextIO
+from typing import Final, TypeVar
 
+from carolus_env import notation, records
 from carolus_env.bots import Agent
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.engine.state import single
-from carolus_env.notation import (
-    NotationError,
-    TurnText,
-    legal_text,
-    move_text,
-    read_moves,
-    turn_texts,
-)
-from carolus_env.notation.descriptions import emperor_steps, paladin_words
+from carolus_env.notation import descriptions
 from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
-from carolus_env.play.library import agents_of
-from carolus_env.play.roster import Roster, RosterError
-from carolus_env.play.session import Session, TurnError
+from carolus_env.play.roster import Roster
+from carolus_env.play.session import Session
 from carolus_env.play.session import hint as ask_hint
-from carolus_env.records import (
-    Record,
-    RecordError,
-    names_of,
-    read_records,
-    start_of,
-    write_records,
-)
+from carolus_env.records import Record, RecordError
 from carolus_env.system import failures
 
 WIDTH: Final = 80
@@ -54,61 +39,35 @@ _HINTED: Final = 3  # actions of a hint
 
 Ask = Callable[[str], str]
 """Shows a prompt and returns the line that is typed; raises EOFError when there are no more."""
-
-
-class TerminalError(ValueError):
-    """A command that cannot be carried out."""
-
-
-class Command(NamedTuple):
-    """A command: how to type it, what it does, and the method of `Terminal` that does it."""
-
-    usage: str
-    about: str
-    method: str
-
+Show = Callable[[str], None]
+T = TypeVar("T")
 
 COMMANDS: Final = {
-    "?": Command("?", "list the legal moves, and what each step of the Emperor would do", "_legal"),
-    "hint": Command("hint [BOT]", f"show what a bot would play (default: {ADVISER})", "_hint"),
-    "undo": Command(
-        "undo", "take your last decision back, before dice are rolled or another plays", "_undo"
-    ),
-    "board": Command("board", "show the board again", "_show_board"),
-    "log": Command("log [N]", "show the last N turns (default: all)", "_log"),
-    "save": Command("save FILE", "save the game so far as a record", "_save"),
-    "help": Command("help", "show this list", "_help"),
-    "quit": Command("quit", "leave the game", "_quit"),
+    "?": "list the legal moves, and what each step of the Emperor would do",
+    "hint [BOT]": f"show what a bot would play (default: {ADVISER})",
+    "undo": "take your last decision back, before dice are rolled or another plays",
+    "board": "show the board again",
+    "log [N]": "show the last N turns (default: all)",
+    "save FILE": "save the game so far as a record",
+    "help": "show this list",
+    "quit": "leave the game",
 }
+"""The commands: how to type each, and what it does."""
+_WORDS: Final = {usage.split()[0]: f"_{usage.split()[0]}" for usage in COMMANDS} | {"?": "_legal"}
 
 
 class Terminal:
-    """A session, played by typing.
-
-    Args:
-        session: the game to play.
-        roster: the agents that `hint` may use.
-        ask: a function that reads a line.
-        show: a function that writes text.
-        colour: True: use a terminal's colours.
-    """
+    """A session, played by typing; the roster has the agents that `hint` may use."""
 
     def __init__(
-        self,
-        session: Session,
-        roster: Roster,
-        ask: Ask,
-        show: Callable[[str], None],
-        *,
-        colour: bool = False,
+        self, session: Session, roster: Roster, ask: Ask, show: Show, *, colour: bool = False
     ) -> None:
         self.session = session
         self._roster, self._ask, self._show, self._colour = roster, ask, show, colour
         self._reported = 0  # events
-        self._position = start_of(session.record())  # after the reported events
         self._board_shown: tuple[int, ...] = ()  # round, phase and player of the last board
         self._own: set[Path] = set()  # files that may be overwritten
-        self._saved = session.version
+        self._saved = [*session.events]
         self._warned = False  # whether a warning said that the game is not saved
         self._left = False
 
@@ -116,51 +75,35 @@ class Terminal:
         """Play until the player quits or the input ends."""
         while not self._left:
             if self.session.agent is not None:
-                self._agents_play()
-            else:
-                self._report()
-                self._show_new_board()
-                self._prompt()
+                try:
+                    _asked(self.session.agent, self.session.ask_agent)
+                except ValueError as error:
+                    self._say(str(error))
+                    self._say("Press Enter to ask it again; save FILE and quit still work.")
+                    self._prompt()
+                continue
+            self._show_turns(self._reported)
+            self._reported = len(self.session.events)
+            state = self.session.state
+            now = tuple(int(state[name]) for name in ("round", "phase", "player"))
+            if now != self._board_shown:
+                self._board_shown = now
+                self._board()
+            self._prompt()
 
     # -------------------------------------------------------------------------------- output
 
-    def _agents_play(self) -> None:
-        agent = self.session.agent
-        assert agent is not None
-        try:
-            self.session.ask_agent()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a user's agent may raise anything
-            self._say(f"{agent.name} failed with {failures.message(error)}")
-            self._say("Press Enter to ask it again; save FILE and quit still work.")
-            self._prompt()
-
-    def _report(self) -> None:
-        """Show what has happened since the last report, a line for each turn."""
-        for turn in turn_texts(self._position, self.session.events[self._reported :]):
-            self._show_turn(turn)
-        self._report_from_here()
-
-    def _report_from_here(self) -> None:
-        self._reported = len(self.session.events)
-        self._position = single(self.session.state)
-
-    def _show_turn(self, turn: TurnText) -> None:
-        self._say(turn.text, first=f"{self._who(turn.seat)}  ", rest=" " * 4)
+    def _show_turns(self, first: int, most: int | None = None) -> None:
+        """Show the events from number ``first`` on, a line for each turn, or the last of these."""
+        start = single(self.session.states[first])
+        turns = list(notation.turn_texts(start, self.session.events[first:]))
+        for turn in turns if most is None else turns[max(len(turns) - most, 0) :]:
+            self._say(turn.text, first=f"{self._who(turn.seat)}  ", rest=" " * 4)
 
     def _who(self, seat: int) -> str:
         return f"{seat} {TEAM_LETTERS[self.session.rules.team(seat)]} {self.session.names[seat]}"
 
-    def _show_new_board(self) -> None:
-        """Show the board, unless it was shown for the same round, phase and player."""
-        state = self.session.state
-        now = tuple(int(state[name]) for name in ("round", "phase", "player"))
-        if now != self._board_shown:
-            self._board_shown = now
-            self._show_board()
-
-    def _show_board(self, _: str = "") -> None:
+    def _board(self, _: str = "") -> None:
         self._show("\n" + board_text(self.session.state, colour=self._colour))
         if self.session.over:
             self._say(str(self.session.outcome()))
@@ -176,11 +119,11 @@ class Terminal:
             return
         self._warned = self._warned and word.lower() == "quit"
         try:
-            if word.lower() in COMMANDS:
-                getattr(self, COMMANDS[word.lower()].method)(rest.strip())
+            if word.lower() in _WORDS:
+                getattr(self, _WORDS[word.lower()])(rest.strip())
             else:
                 self._play(line)
-        except (TerminalError, NotationError, TurnError, RecordError, RosterError) as error:
+        except ValueError as error:
             self._say(str(error))
         except OSError as error:
             self._say(f"{rest.strip()}: {error.strerror or error}")
@@ -210,8 +153,8 @@ class Terminal:
 
     def _play(self, line: str) -> None:
         if self.session.over:
-            raise TurnError(f"the game is over, {line[:40]!r} cannot be played")
-        for action in read_moves(self.session.state, line):
+            raise ValueError(f"the game is over, {line[:40]!r} cannot be played")
+        for action in notation.read_moves(self.session.state, line):
             self.session.play(action)
 
     def _legal(self, _: str) -> None:
@@ -219,34 +162,29 @@ class Terminal:
         if self.session.over:
             return self._say(str(self.session.outcome()))
         if state["phase"] != MOVE:
-            self._say(legal_text(state), first="  ")
+            self._say(notation.legal_text(state), first="  ")
         if state["phase"] == PLACE:
             held = state["reserves"][state["player"]]
-            self._say(f"reserve: {paladin_words(held)}", first="  ")
+            self._say(f"reserve: {descriptions.paladin_words(held)}", first="  ")
             self._say("If the Emperor moved now:")
         if state["phase"] in (PLACE, MOVE):
             moving = state.copy()
             moving["phase"], moving["placements_left"] = MOVE, 0
-            for step in emperor_steps(moving, self.session.team_names()):
-                text = f"{move_text(moving, step.action)}: {step.text}"
+            for step in descriptions.emperor_steps(moving, self.session.team_names()):
+                text = f"{notation.move_text(moving, step.action)}: {step.text}"
                 self._say(text, first="  ", rest=" " * 6)
         return None
 
     def _hint(self, spec: str) -> None:
         adviser = self._roster.make(spec or ADVISER)
         if self.session.over:
-            raise TurnError("the game is over")
-        try:
-            hint = ask_hint(adviser, self.session.state)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a user's agent may raise anything
-            raise TerminalError(f"{adviser.name} failed with {failures.message(error)}") from error
+            raise ValueError("the game is over")
+        hint = _asked(adviser, lambda: ask_hint(adviser, self.session.state))
         state, teams = self.session.state, self.session.team_names()
-        self._say(f"{hint.agent} would play {move_text(state, hint.choice)}")
+        self._say(f"{hint.agent} would play {notation.move_text(state, hint.choice)}")
         if hint.probabilities is not None:
             moves = [
-                f"{move_text(state, action)} {hint.probabilities[action]:.0%}"
+                f"{notation.move_text(state, action)} {hint.probabilities[action]:.0%}"
                 for action in hint.ranked(_HINTED)
             ]
             self._say(f"probabilities: {', '.join(moves)}", first="  ")
@@ -255,83 +193,67 @@ class Terminal:
             self._say(f"expected share of the win: {', '.join(shares)}", first="  ")
 
     def _undo(self, _: str) -> None:
-        self.session.undo()
-        self._report_from_here()
+        self.session = self.session.undone()
+        self._reported = len(self.session.events)
         self._board_shown = ()
 
     def _log(self, number: str) -> None:
         if number and not re.fullmatch("[0-9]{1,6}", number):
-            raise TerminalError(f"log needs a number of turns, got {number[:40]!r}")
-        record = self.session.record()
-        turns = list(turn_texts(start_of(record), record["events"]))
-        for turn in turns[max(len(turns) - int(number), 0) :] if number else turns:
-            self._show_turn(turn)
+            raise ValueError(f"log needs a number of turns, got {number[:40]!r}")
+        self._show_turns(0, int(number) if number else None)
 
     def _save(self, name: str) -> None:
         if not name or not name.isprintable():
-            raise TerminalError("name a file: save FILE")
+            raise ValueError("name a file: save FILE")
         path = Path(name)
         if path.exists() and path.resolve() not in self._own:
-            raise TerminalError(f"{name} exists already; choose another name")
-        write_records(path, [self.session.record()])
+            raise ValueError(f"{name} exists already; choose another name")
+        records.write_records(path, [self.session.record()])
         self._own.add(path.resolve())
-        self._saved = self.session.version
+        self._saved = [*self.session.events]
         self._say(f"saved as {name}")
 
     def _help(self, _: str) -> None:
         self._say("Moves: d3, crown=red, red>court, 2 blue>7-9, E+2; separate several by commas.")
-        for command in COMMANDS.values():
-            self._say(command.about, first=f"  {command.usage:12}", rest=" " * 14)
+        for usage, about in COMMANDS.items():
+            self._say(about, first=f"  {usage:12}", rest=" " * 14)
 
     def _quit(self, _: str) -> None:
-        self._left = self.session.over or self._warned or self._saved == self.session.version
+        self._left = self.session.over or self._warned or self._saved == self.session.events
         if not self._left:
             self._warned = True
             self._say("The game is not saved: type save FILE first, or quit again.")
+
+
+def _asked(agent: Agent, work: Callable[[], T]) -> T:
+    """Return the result of an agent's work; a user's agent may raise anything."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ValueError(f"{agent.name} failed with {failures.message(error)}") from error
 
 
 # ------------------------------------------------------------------------------------ games
 
 
 def first_record(path: Path) -> Record:
-    """Return the first game of a file of records.
-
-    Raises:
-        RecordError: when there is none.
-        OSError: when the file cannot be read.
-    """
-    for _, record in read_records(path):
+    """Return the first game of a file of records."""
+    for _, record in records.read_records(path):
         return record
     raise RecordError(f"{path}: there is no game record in it")
 
 
 def taken_up(record: Record, roster: Roster) -> Session:
-    """Return a recorded game, with the agents, names and seed of the record.
-
-    Raises:
-        RecordError: when it does not replay, or has an impossible seed.
-        RosterError: for an agent that the roster does not offer.
-    """
-    names = names_of(record) if "names" in record else None
-    try:
-        specs = [None if record["result"] else spec for spec in agents_of(record)]
-        agents = [roster.make(spec) if spec else None for spec in specs]
-        return Session(record, agents, names=names, seed=record.get("seed"))
-    except (RecordError, RosterError):
-        raise
-    except ValueError as error:
-        raise RecordError(str(error)) from None
+    """Return a recorded game; the agents of one that is over need not be on the roster."""
+    return Session.resumed(record, lambda spec: None if record["result"] else roster.make(spec))
 
 
 def new_session(
     rules: Rules, roster: Roster, bots: Sequence[str], people: int, seed: int | None
 ) -> Session:
-    """Return a new game: people in the first seats, then bots; the last bot fills the rest.
-
-    Raises:
-        RosterError: for a bot that cannot be made.
-        ValueError: for too many people or bots, or an impossible seed.
-    """
+    """Return a new game: people in the first seats, then bots; the last bot fills the rest."""
     seats = rules.players - people
     if not 0 <= people <= rules.players:
         raise ValueError(f"people must be from 0 to {rules.players}, got {people}")
@@ -340,8 +262,7 @@ def new_session(
             f"there are {len(bots)} bots for {counted(seats, 'seat')}: {', '.join(bots)}"
         )
     specs = [*bots, *[bots[-1] if bots else ADVISER] * (seats - len(bots))]
-    agents: list[Agent | None] = [None] * people
-    agents += [roster.make(spec) for spec in specs]
+    agents = [*[None] * people, *map(roster.make, specs)]
     names = ["you"] if people == 1 else [f"player {seat}" for seat in range(people)]
     return Session.new(rules, agents, names=[*names, *[None] * seats], seed=seed)
 
@@ -351,7 +272,7 @@ def run(session: Session, roster: Roster) -> None:
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     if isinstance(sys.stdin, io.TextIOWrapper):  # bytes that are no text are no move either
         sys.stdin.reconfigure(errors="surrogateescape")
-    ask = _piped(sys.stdin, sys.stdout)
+    ask: Ask = _piped
     if sys.stdin.isatty():
         ask = input
         with contextlib.suppress(ImportError):
@@ -364,15 +285,10 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _piped(lines: TextIO, out: TextIO) -> Ask:
-    """Yield the lines of a file or a pipe, echoed after the prompt."""
-    waiting: Iterator[str] = iter(lines)
-
-    def ask(prompt: str) -> str:
-        line = next(waiting, None)
-        if line is None:
-            raise EOFError
-        out.write(prompt + line.rstrip("\n") + "\n")
-        return line
-
-    return ask
+def _piped(prompt: str) -> str:
+    """Return the next line of a file or a pipe, and write it after the prompt."""
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    sys.stdout.write(prompt + line.rstrip("\n") + "\n")
+    return line

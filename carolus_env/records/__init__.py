@@ -7,10 +7,10 @@ game and the actions played:
     >>> ...                                    # play on a copy, noting each action
     >>> write_records("games.jsonl.gz", [make_record(start, actions)])
 
-`carolus_env.records.position` has single positions, `carolus_env.replay` compares records with
-the engine.
+`replay` compares records with the engine, `carolus_env.records.position` has single positions.
 """
 
+from carolus_env.records.comparison import Difference, replay, replayed
 from carolus_env.records.jsonl import (
     read_records,
     record_line,
@@ -38,6 +38,7 @@ from carolus_env.records.validity import PositionError
 
 __all__ = [
     "LONGEST_NAME",
+    "Difference",
     "Played",
     "PositionError",
     "Record",
@@ -51,6 +52,8 @@ __all__ = [
     "printable",
     "read_records",
     "record_line",
+    "replay",
+    "replayed",
     "result_of",
     "scan_file",
     "scan_records",

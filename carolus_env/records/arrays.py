@@ -6,7 +6,7 @@
 `Packed` is the compact form of records: the set-up of each game, and a byte for every action and
 every die. A game takes about half a kilobyte, and the engine plays packed games side by side, so
 arrays are made at millions of decisions a second. `to_arrays` trusts the records:
-`carolus_env.replay` compares their players, legal actions and results with the engine's.
+`carolus_env.records.replay` compares their players, legal actions and results with the engine's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from carolus_env.records.jsonl import read_records
 from carolus_env.records.record import Record, check_record, read_setup
 from carolus_env.records.validity import are_set_ups
 from carolus_env.system import tensors
-from carolus_env.system.arrays import F32, F64, I8, I64, U8, Bools, Records, int64
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bools, Records, int64
 from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.files import naming, write_file, write_json
 from carolus_env.system.threads import check_threads, runs, together
@@ -186,6 +186,27 @@ def _pack(records: Iterable[Record]) -> Packed:
         )
     common_players(starts, "observations")
     return Packed(starts, np.frombuffer(bytes(events), np.uint8), np.array(bounds, np.int64))
+
+
+def pack_played(
+    starts: States, dice: npt.NDArray[np.uint64], actions: Sequence[npt.NDArray[np.uint8]]
+) -> Packed:
+    """Return played games in their compact form.
+
+    Args:
+        starts: ``(G,)`` the games before their first rolls, of one number of players.
+        dice: ``(G, 4)`` uint64, the generator by which each seat rolls (`Deals.dice`).
+        actions: the legal actions of each game, in order.
+    """
+    ends = np.cumsum([0, *map(len, actions)])
+    played = np.concatenate([*actions, np.zeros(0, np.uint8)])
+    most = len(played) + MOST_DICE * (len(played) + MAX_PLAYERS * len(starts))
+    events, bounds = np.zeros(most, np.uint8), np.zeros(len(ends), np.int64)
+    faces = np.zeros((1, MOST_DICE), np.uint8)
+    _note_events(copy(starts), dice.copy(), played, ends, faces, events, bounds)
+    starts = copy(starts)
+    starts["generator"] = 0  # the dice are in the events
+    return Packed(starts, events[: bounds[-1]].copy(), bounds)
 
 
 def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
@@ -400,6 +421,31 @@ class _Recorded(NamedTuple):
     discounts: F32
     faces: U8
     lasts: I64
+
+
+@entry
+def _note_events(
+    states: Records, dice: U64, actions: U8, ends: I64, faces: U8, events: U8, bounds: I64
+) -> None:
+    """Play games to their ends by the dice of each seat, and note their events."""
+    count = 0
+    for g in range(states.shape[0]):
+        s = states[g]
+        for k in range(ends[g], ends[g + 1] + 1):
+            while s["phase"] == ROLL:
+                seat, due = int64(s["player"]), int64(s["dice_due"])
+                s["generator"] = dice[g, seat]
+                turns.draw_faces(s, faces, 0)
+                dice[g, seat] = s["generator"]
+                turns.take_roll(s, faces, 0)
+                for die in range(due):
+                    events[count] = FACE + faces[0, die]
+                    count += 1
+            if k < ends[g + 1]:
+                events[count] = actions[k]
+                count += 1
+                turns.play(s, int64(actions[k]))
+        bounds[g + 1] = count
 
 
 @kernel

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from carolus_env.records.record import Record, RecordError, check_record
-from carolus_env.system.files import replacing
+from carolus_env.system.files import reading, replacing
 from carolus_env.system.untrusted import DataError, parse_json
 
 MAX_LINE: Final = 64 * 2**20
@@ -29,7 +29,7 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
     """Write a file of records, one a line; compressed when the name ends in ``.gz``.
 
     The file is written under another name and renamed when it is complete. After any error, a
-    file that was already there is unchanged.
+    file that was already there is unchanged. ``-`` is the standard output.
 
     Raises:
         RecordError: for something that `read_records` would not read back.
@@ -86,12 +86,13 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Record]]:
 def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]:
     """Yield `read_records` that continues after errors, which it yields instead of raising.
 
-    Reading ends at damaged gzip data and at a line longer than `MAX_LINE`.
+    Reading ends at damaged gzip data and at a line longer than `MAX_LINE`. ``-`` is the standard
+    input.
 
     Raises:
         OSError: when the file cannot be opened or read.
     """
-    with Path(path).open("rb") as file:
+    with reading(path) as file:
         yield from scan_file(file, os.fspath(path))
 
 

@@ -91,7 +91,7 @@ def check_record(record: object) -> None:
 
     Unknown keys are accepted at the top only (the players' names, say): in an event one could be
     a misspelt ``legal``, which would then not be compared. Whether the rules allow the game is
-    for `carolus_env.replay` to say.
+    for `carolus_env.records.replay` to say.
 
     Raises:
         RecordError: naming the first thing wrong and the index of its event.
@@ -308,7 +308,7 @@ def positions(record: Record) -> States:
     """Return the game of a record before each event, and after the last.
 
     The events' ``legal`` and ``state`` and the result are not compared: see
-    `carolus_env.replay`, which can return the positions too.
+    `carolus_env.records.replay`, which can return the positions too.
 
     Returns:
         ``(events + 1,)`` of dtype `STATE`.

@@ -222,12 +222,21 @@ def _control(s: np.void, rules: Rules) -> Iterator[str]:
 
 
 def _reserves(s: np.void, rules: Rules) -> Iterator[str]:
-    for seat in range(rules.players):
+    # Only where the supply has been empty can a roll give fewer paladins than dice.
+    first = CLANS * rules.paladins_per_clan - TERRITORIES - rules.players * rules.reserve
+    empty = -(-first // (rules.players * rules.dice))  # the first round in which it can be
+    for turn, seat in enumerate(s["order"][: rules.players].tolist()):
         held, most = s["reserves"][seat].sum(dtype=int) + int(s["crowns"][seat]), rules.reserve
         if seat == s["player"] and s["phase"] in (PLACE, MOVE, ROLL):  # the dice fill it up
             most += int(s["placements_left"]) - (int(s["dice_due"]) or rules.dice)
         if held > most:
             yield f"player {seat} has {held} paladins and crowns in reserve, but at most {most} now"
+        rolled = s["phase"] != OVER and (s["round"] > 0 or turn <= s["turn"])
+        if rolled and held < most and s["round"] < empty:
+            yield (
+                f"player {seat} has {held} paladins and crowns in reserve; before round {empty} it "
+                f"must have {most}"
+            )
 
 
 def _phase(s: np.void, rules: Rules) -> Iterator[str]:

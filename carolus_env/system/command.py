@@ -6,8 +6,7 @@
         ...
         return DONE
 
-Whatever a command raises ends in one line that begins with the program's name as the user typed
-it, and an exit code.
+Whatever a command raises ends in one line that begins with its name, and an exit code.
 """
 
 from __future__ import annotations
@@ -17,27 +16,18 @@ import contextlib
 import functools
 import io
 import os
-import re
 import sys
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
+from carolus_env.system import options
 from carolus_env.system.cancellation import ended_by_sigterm
 from carolus_env.system.failures import MissingExtraError, UserError
-from carolus_env.system.options import (
-    REQUIRED,
-    allowed,
-    checked,
-    declared,
-    headings,
-    make,
-    parsed,
-    similar,
-    value_text,
-)
+from carolus_env.system.options import REQUIRED
+from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,40 +36,27 @@ DONE, FAILED, USER_ERROR, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 """Exit codes; the last is that of a program that SIGPIPE ends."""
 
 Options = TypeVar("Options")
-_INTERPRETER: Final = "python "
-_CALLED: Final = re.compile(r"(?m)^( +)(?:python -m \S+|python \S+\.py|carolus [a-z]+)(?= |$)")
-
-
-class Main(Protocol):
-    """A command's ``main``: returns the exit code."""
-
-    def __call__(self, arguments: Sequence[str] | None = None, program: str = "") -> int:
-        """Run the command.
-
-        Args:
-            arguments: the command's arguments; None: those of the command line.
-            program: the words before them on the command line; empty: the command's name.
-        """
 
 
 def command(
     name: str, *, failed: int = FAILED
-) -> Callable[[Callable[[Sequence[str], str], int]], Main]:
+) -> Callable[[Callable[[Sequence[str], str], int]], Callable[..., int]]:
     """Return a decorator for the ``main`` of a command, which gives its errors to the user.
 
+    The decorated function takes the command's arguments, or None for those of the command line.
+
     Args:
-        name: how users call the command, if they call it by no other name.
+        name: how users call the command; ``main`` gets it, too.
         failed: exit code of a failure that is no mistake of the user's.
     """
 
-    def decorate(body: Callable[[Sequence[str], str], int]) -> Main:
+    def decorate(body: Callable[[Sequence[str], str], int]) -> Callable[..., int]:
         @functools.wraps(body)
-        def main(arguments: Sequence[str] | None = None, program: str = "") -> int:
-            program = program or name
-            words = sys.argv[1:] if arguments is None else arguments
+        def main(arguments: Sequence[str] | None = None) -> int:
             prepare_streams()
             with ended_by_sigterm():
-                return guarded(lambda: body(words, program), program, failed)
+                words = sys.argv[1:] if arguments is None else arguments
+                return guarded(lambda: body(words, name), name, failed)
 
         return main
 
@@ -97,15 +74,15 @@ def guarded(body: Callable[[], int], program: str, failed: int = FAILED) -> int:
         return code
     except UserError as error:
         note(error.details.rstrip())
-        return complain(program, error, error.code)
+        return _complain(program, error, error.code)
     except MissingExtraError as error:
-        return complain(program, error, failed)
+        return _complain(program, error, failed)
     except ValueError as error:
-        return complain(program, error, USER_ERROR)
+        return _complain(program, error, USER_ERROR)
     except KeyboardInterrupt:
-        return complain(program, "interrupted", INTERRUPTED)
+        return _complain(program, "interrupted", INTERRUPTED)
     except MemoryError:
-        return complain(program, "there is not enough memory", failed)
+        return _complain(program, "there is not enough memory", failed)
     except BrokenPipeError:  # the reader, say `head`, has closed the pipe
         _discard_output()
         return PIPE_CLOSED
@@ -113,14 +90,13 @@ def guarded(body: Callable[[], int], program: str, failed: int = FAILED) -> int:
         reason = error.strerror or str(error)
         if error.filename is None:
             _discard_output()
-            return complain(program, f"the output could not be written: {reason}", failed)
-        return complain(program, f"{os.fsdecode(error.filename)}: {reason}", failed)
+            return _complain(program, f"the output could not be written: {reason}", failed)
+        return _complain(program, f"{os.fsdecode(error.filename)}: {reason}", failed)
 
 
-def complain(program: str, text: object, code: int) -> int:
-    """Print a line that begins with the program's name; return the exit code given."""
+def _complain(program: str, text: object, code: int) -> int:
     line = " ".join(str(text).split())
-    note(f"{short_name(program)}: {line or type(text).__name__}")
+    note(f"{program}: {line or type(text).__name__}")
     return code
 
 
@@ -129,12 +105,6 @@ def note(text: str) -> None:
     if text:
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)
-
-
-def short_name(program: str) -> str:
-    """Return the name that messages begin with: ``train.py`` for ``python train.py``."""
-    script = program.removeprefix(_INTERPRETER)
-    return script if script.endswith(".py") else program
 
 
 def prepare_streams() -> None:
@@ -163,11 +133,10 @@ def _discard_output() -> None:
 
 
 class Parsed(NamedTuple):
-    """The options of a command line, and the names of those that were given."""
+    """The options of a command line, and the values of those that were given, by name."""
 
     options: Any
     given: dict[str, Any]
-    """The values that were given, by name."""
 
 
 class HelpShown(Exception):  # noqa: N818 - no error: --help was asked for
@@ -188,7 +157,7 @@ class _Parser(argparse.ArgumentParser):
         if rest:
             known = [word for action in self._actions for word in action.option_strings]
             name = rest[0].partition("=")[0]
-            self.error(f"unknown argument {name!r}{similar(name, known)}")
+            self.error(unknown("unknown argument", name, known, listed=""))
         return values
 
 
@@ -199,15 +168,14 @@ def parser_of(
 
     Args:
         program: how the user calls the command.
-        about: the docstring; its indented lines are examples, which --help shows with ``program``.
+        about: the docstring.
         usage: the arguments, where a list of all would be too long.
         help: True: it has --help.
     """
-    name = short_name(program)
     return _Parser(
-        prog=name,
-        usage=f"{name} {usage}" if usage else None,
-        description=_CALLED.sub(rf"\1{program}", about or ""),
+        prog=program,
+        usage=f"{program} {usage}" if usage else None,
+        description=about or "",
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
             prog, max_help_position=26
         ),
@@ -219,14 +187,7 @@ def parser_of(
 def parse(
     kind: type[Any], arguments: Sequence[str], program: str, about: str | None, usage: str = ""
 ) -> Parsed:
-    """Read the options of a command line.
-
-    Args:
-        kind: the dataclass of the options.
-        arguments: the words.
-        program: how the user calls the command.
-        about: a module's docstring, see `parser_of`.
-        usage: see `parser_of`.
+    """Read the options of a command line, those of the dataclass ``kind``; see `parser_of`.
 
     Raises:
         UserError: for an unknown option, or a value that is not allowed.
@@ -234,17 +195,17 @@ def parse(
     parser = parser_of(program, about, usage)
     add_options(parser, kind)
     values = vars(parser.parse_args(arguments))
-    return Parsed(make(kind, values), values)
+    return Parsed(options.make(kind, values), values)
 
 
 def script_options(kind: type[Options], about: str | None) -> Options:
-    """Read the options of a script from the command line, and end the program if they are wrong.
+    """Read the options of a script, those of the dataclass ``kind``, or end the program.
 
     Args:
-        kind: the dataclass of the options.
-        about: the script's docstring, see `parser_of`.
+        kind: the dataclass.
+        about: the script's docstring.
     """
-    program, read = f"python {Path(sys.argv[0]).name}", []
+    program, read = Path(sys.argv[0]).name, []
     prepare_streams()
 
     def body() -> int:
@@ -271,7 +232,7 @@ def add_options(
         names: the options, in the order of --help; None: all.
         defaults: what --help shows as defaults, where it is not those of the declarations.
     """
-    entries, under = declared(kind), headings(kind)
+    entries, under = options.declared(kind), options.headings(kind)
     groups: dict[str, Any] = {"": parser}
     for name in entries if names is None else names:
         about, heading = entries[name].metadata, under[name]
@@ -287,14 +248,7 @@ def typed_option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-_METAVARS: Final = {
-    int: "N",
-    float: "X",
-    str: "TEXT",
-    Path: "PATH",
-    tuple: "TEXT",
-    object: "TEXT",
-}
+_METAVARS: Final[dict[type, str]] = {int: "N", float: "X", Path: "PATH"}
 
 
 def _settings(entry: Field[Any], usual: Any) -> dict[str, Any]:
@@ -304,7 +258,7 @@ def _settings(entry: Field[Any], usual: Any) -> dict[str, Any]:
     if about["kind"] is bool:
         return {**settings, "action": "store_true"}
     settings["metavar"] = about["metavar"] or (
-        "WORD" if about["among"] and about["kind"] is str else _METAVARS[about["kind"]]
+        "WORD" if about["among"] and about["kind"] is str else _METAVARS.get(about["kind"], "TEXT")
     )
     settings["type"] = functools.partial(_value, entry)
     if about["repeated"]:
@@ -322,9 +276,9 @@ def _help(entry: Field[Any], usual: Any) -> str:
     text = about["about"]
     is_limited = about["among"] not in (None, (0, None), (1, None)) or about["above"] is not None
     if is_limited or about["what"]:
-        text += f": {allowed(entry)}"
+        text += f": {options.allowed(entry)}"
     if usual is not REQUIRED and usual is not None and usual is not False and usual not in ((), ""):
-        shown = " ".join(usual) if isinstance(usual, tuple) else value_text(usual)
+        shown = " ".join(usual) if isinstance(usual, tuple) else options.value_text(usual)
         text += f" (default: {shown})"
     return text.replace("%", "%%")
 
@@ -335,34 +289,23 @@ def _value(entry: Field[Any], text: str) -> Any:
         return text
     name = entry.metadata["metavar"] if entry.metadata["positional"] else typed_option(entry.name)
     try:
-        return checked(entry, parsed(entry, text), name)
+        return options.checked(entry, options.parsed(entry, text), name)
     except ValueError as error:
         raise UserError(str(error)) from None
 
 
-def refuse_unused(given: Mapping[str, Any], used: Iterable[str], mode: str) -> None:
-    """Refuse options that a mode of a command does not use.
-
-    Args:
-        given: the options that were given, by name.
-        used: the names of those that it uses.
-        mode: what the mode is called, such as ``--suite``.
+def refuse_unused(given: Iterable[str], used: Container[str], mode: str) -> None:
+    """Refuse the options that were given, by name, and that a mode of a command does not use.
 
     Raises:
         UserError: naming them.
     """
-    if unused := [typed_option(name) for name in given if name not in set(used)]:
+    if unused := [typed_option(name) for name in given if name not in used]:
         raise UserError(f"{mode} does not use {', '.join(unused)}")
 
 
-def needs(given: Mapping[str, Any], name: str, is_met: object, what: str) -> None:
-    """Refuse an option that was given, and has no effect without another one.
-
-    Args:
-        given: the options that were given, by name.
-        name: the option.
-        is_met: true if it has an effect.
-        what: what it needs.
+def needs(given: Container[str], name: str, is_met: object, what: str) -> None:
+    """Refuse an option that was given, and has no effect without ``what``.
 
     Raises:
         UserError: naming both.
@@ -376,14 +319,10 @@ def needs(given: Mapping[str, Any], name: str, is_met: object, what: str) -> Non
 
 @contextlib.contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a progress bar on standard error; none without a terminal or rich.
-
-    Args:
-        what: name of the things to count.
-        total: number of things.
+    """Show a progress bar on standard error; none without a terminal or rich.
 
     Yields:
-        what to call with the number that is done.
+        what to call with the number of things that are done.
     """
     try:
         from rich import progress
@@ -413,20 +352,14 @@ def plain_console(*, stderr: bool = False) -> Console:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Container[int] = ()) -> list[str]:
-    """Format rows of cells as lines with aligned columns.
-
-    Args:
-        rows: rows of the same number of cells, one or more.
-        right: the columns that are aligned on the right.
-    """
+    """Format one or more rows of cells as lines, with some columns aligned on the right."""
     widths = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        spaces = [" " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True)]
-        cells = [
-            space + cell if k in right else cell + space
-            for k, (cell, space) in enumerate(zip(row, spaces, strict=True))
-        ]
+        cells = []
+        for k, cell in enumerate(row):
+            space = " " * (widths[k] - text_width(cell))
+            cells.append(space + cell if k in right else cell + space)
         lines.append("  ".join(cells).rstrip())
     return lines
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import secrets
+import stat
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, Self
+from typing import IO, Any, BinaryIO, Final, NamedTuple, Self
 
 
 @contextmanager
@@ -36,19 +38,37 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Yield a new file to write into, which replaces ``path`` once all is written.
 
-    After an error, a full disk or a crash, ``path`` is as it was. A link stays a link.
+    After an error, a full disk or a crash, ``path`` is as it was. A symbolic link stays one, mode
+    and group stay where the system allows it; a hard link to the old file keeps the old content.
+    The standard output (``-``, ``/dev/stdout``), a pipe and a device are written into instead.
 
     Raises:
-        OSError: when the file cannot be written, or when ``path`` is not a regular file; it names
-            ``path``.
+        OSError: when the file cannot be written, naming ``path``.
     """
-    target = _target(path)
+    target, old = _target(path)
+    if target is None:
+        with naming(path), _open_stream(path, old) as file:
+            yield file
+        return
     with _beside(target, path) as beside:
         with beside.open("xb") as file:
+            if old is not None:
+                _keep_rights(file, old)
             yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
+
+
+def _keep_rights(file: IO[bytes], old: os.stat_result) -> None:
+    """Give a new file the mode and group of the old one, and root its owner too."""
+    mode = old.st_mode & 0o777
+    try:
+        os.fchown(file.fileno(), old.st_uid if os.geteuid() == 0 else -1, old.st_gid)
+    except OSError:  # the mode was meant for the members of another group
+        mode &= 0o707
+    with contextlib.suppress(OSError):  # a file system without modes
+        os.fchmod(file.fileno(), mode)
 
 
 @contextmanager
@@ -84,11 +104,13 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     Raises:
         OSError: with the file's name, and the reason as its ``strerror``.
     """
-    target = _target(path)
+    target, old = _target(path)
+    if old is not None and not os.access(path, os.W_OK):
+        raise OSError(errno.EACCES, "may not be overwritten", os.fspath(path))
+    if target is None:
+        return
     if not target.parent.is_dir():
         raise OSError(errno.ENOENT, f"there is no folder {target.parent}", os.fspath(path))
-    if target.exists() and not os.access(target, os.W_OK):
-        raise OSError(errno.EACCES, "may not be overwritten", os.fspath(path))
     with _beside(target, path) as beside:
         beside.write_bytes(b" " * 65536)  # a full disk shows here
 
@@ -112,8 +134,9 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         BusyError: when another block holds it, of another process or of this one.
         OSError: when the hidden file cannot be written.
     """
-    target = Path(path).resolve()
-    lock = target / ".lock" if target.is_dir() else target.with_name(f".{target.name}.lock")
+    target, old = _resolved(path)
+    is_folder = old is not None and stat.S_ISDIR(old.st_mode)
+    lock = target / ".lock" if is_folder else target.with_name(f".{target.name}.lock")
     with _held_changes:
         if lock in _held:
             raise BusyError(f"{os.fspath(path)}: is written by this process already")
@@ -170,23 +193,61 @@ _TAKEN: Final = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 def _lock(file: IO[bytes]) -> None:
     """Lock a file at once, or raise OSError."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _target(path: str | os.PathLike[str]) -> Path:
-    target = Path(path).resolve()
-    if target.is_dir():
+def _resolved(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
+    """Return a path without symbolic links, and what is there; a loop of links is an OSError."""
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        found = None
+    return Path(os.path.realpath(path)), found
+
+
+def _target(path: str | os.PathLike[str]) -> tuple[Path | None, os.stat_result | None]:
+    """Return the file to replace, None where a stream is written into, and what is there."""
+    if is_standard(path):
+        return None, None
+    target, old = _resolved(path)
+    if old is None or stat.S_ISREG(old.st_mode):
+        return (None if old is not None and _is_output(old) else target), old
+    if stat.S_ISDIR(old.st_mode):
         raise OSError(errno.EISDIR, "is a folder, a file is needed", os.fspath(path))
-    if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    return target
+    if not (stat.S_ISFIFO(old.st_mode) or stat.S_ISCHR(old.st_mode)):
+        raise OSError(errno.EINVAL, "neither a regular file nor a stream", os.fspath(path))
+    return None, old
+
+
+# ------------------------------------------------------------------------------------ streams
+
+
+def is_standard(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is ``-``, which stands for the standard input or output."""
+    return os.fspath(path) == "-"
+
+
+def reading(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file to read it; ``-`` is the standard input.
+
+    Raises:
+        OSError: when it cannot be opened.
+    """
+    return open(0, "rb", closefd=False) if is_standard(path) else Path(path).open("rb")
+
+
+def _open_stream(path: str | os.PathLike[str], found: os.stat_result | None) -> IO[bytes]:
+    """Open the standard output, whatever its name, a pipe or a device."""
+    if found is None or _is_output(found):
+        sys.stdout.flush()
+        return open(1, "wb", closefd=False)
+    return Path(path).open("wb")
+
+
+def _is_output(found: os.stat_result) -> bool:
+    with contextlib.suppress(OSError):  # it is closed
+        return os.path.samestat(found, os.fstat(1))
+    return False
 
 
 # ------------------------------------------------------------------------------------ logs
@@ -253,6 +314,8 @@ class Log:
             FileExistsError: when it exists.
             OSError: when it cannot be written, naming it.
         """
+        if _target(path)[0] is None:
+            raise OSError(errno.EINVAL, "a regular file is needed", os.fspath(path))
         if Path(path).exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
         write_file(path, block)

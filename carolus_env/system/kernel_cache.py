@@ -151,14 +151,13 @@ def cache_folder() -> Path | None:
     None when there is none: then every process compiles for itself.
     """
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
-    user = getattr(os, "getuid", lambda: 0)()
     candidates = [PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
     if user_cache or home:
         candidates.append(Path(user_cache or f"{home}/.cache") / "carolus_env")
     with contextlib.suppress(OSError):  # where there is no folder for temporary files
-        candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{user}")
+        candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{os.getuid()}")
     return next(filter(_is_usable, candidates), None)
 
 
@@ -168,7 +167,7 @@ def _is_usable(folder: Path) -> bool:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = folder.stat()
         others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if hasattr(os, "getuid") and (others_write or status.st_uid != os.getuid()):
+        if others_write or status.st_uid != os.getuid():
             return False
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:

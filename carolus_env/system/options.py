@@ -13,7 +13,7 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from numbers import Real
@@ -136,7 +136,7 @@ def allowed(entry: Field[Any]) -> str:
         return limits(kind, low, high, above=about["above"], below=about["below"]) + also
     if about["among"] is not None:
         return " or ".join(about["among"]) + also
-    return _TEXTS[kind] + also
+    return ("a folder" if about["metavar"] == "FOLDER" else _TEXTS[kind]) + also
 
 
 _TEXTS: Final = {
@@ -182,6 +182,8 @@ def _text(about: Mapping[str, Any], value: Any) -> str:
 
 
 def _path(about: Mapping[str, Any], value: Any) -> Path:
+    if about["metavar"] == "FOLDER" and str(value) == "-":  # the standard output
+        raise ValueError
     return Path(value).expanduser()
 
 
@@ -322,14 +324,6 @@ def options_table(kind: type) -> str:
         about = entry.metadata["about"]
         lines.append(f"| `{name}` | {entry.default} | {allowed(entry)} | {about} |")
     return "\n".join(lines) + "\n"
-
-
-def similar(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown name: those that it may mean, if any."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(known), n=2)
-    return f"; did you mean {' or '.join(close)}?" if close else "."
 
 
 # ------------------------------------------------------------------------------------ arguments
@@ -477,13 +471,14 @@ def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 
 
 def array(name: str, value: Any) -> npt.NDArray[Any]:
-    """Check a value; return it as an array.
+    """Check a value; return it as an array. An empty list counts as one of integers.
 
     Raises:
         ValueError: when it is none, such as a list of rows of different lengths.
     """
     try:
-        return np.asarray(value)
+        result = np.asarray(value)
+        return result.astype(np.int64) if isinstance(value, list) and not value else result
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{name} must be an array: {error}") from None
 

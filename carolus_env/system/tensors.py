@@ -51,7 +51,7 @@ def from_bytes(data: bytes) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]
         arrays = {name: np.array(array) for name, array in load(data).items()}
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = shown(" ".join(str(error).split()))
-        raise DataError(f"not a safetensors file of arrays: {reason}") from None
+        raise DataError(f"cut short, damaged or no safetensors file: {reason}") from None
     header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
     metadata = header.get("__metadata__") or {}
     about = check(parse_json(get(metadata, KEY, str, "metadata")), dict, f"metadata.{KEY}")

@@ -88,6 +88,26 @@ def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
     return start if len(start) <= longest else start[:longest] + " ..."
 
 
+def unknown(what: str, name: object, known: Iterable[str], listed: str | None = None) -> str:
+    """Return the text of an error about an unknown name, with those that it may mean.
+
+    Args:
+        what: the beginning of the sentence, such as ``unknown agent``.
+        name: the name.
+        known: the known names.
+        listed: the list of them at the end, where it says more than the names; empty: no list.
+    """
+    from difflib import get_close_matches
+
+    names = list(known)
+    close = get_close_matches(name, names, n=2) if isinstance(name, str) else []
+    listed = ", ".join(names) if listed is None else listed
+    text = f"{what} {shown(name)}"
+    if close:
+        text += f"; did you mean {' or '.join(close)}?"
+    return text + (f"{' K' if close else '; k'}nown are {listed}" if listed else "")
+
+
 def _escaped(character: str) -> str:
     if character.isascii() and character.isprintable():
         return character
@@ -254,9 +274,7 @@ def only(data: Mapping[str, Any], known: Iterable[str], where: str = "") -> None
     names = tuple(known)
     for key in data:
         if key not in names:
-            raise DataError(
-                f"{named('', where)}unknown key {shown(key)}, known are {', '.join(names)}"
-            )
+            raise DataError(unknown(f"{named('', where)}unknown key", key, names))
 
 
 def named(key: str, where: str) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 import carolus_env as ce
 from carolus_env import evaluation
 from carolus_env.drawing import show
-from carolus_env.learners.ppo import PpoConfig, PpoLearner
-from carolus_env.learners.run import SelfPlayRun
+from carolus_env.learners.ppo import PpoConfig
+from carolus_env.learners.run import Run
 
 # %% [markdown]
 # ## Train
@@ -35,7 +35,7 @@ config = PpoConfig(
     eval_games=8,
     final_games=60,
 )
-run = SelfPlayRun(PpoLearner, config, folder)
+run = Run(config, folder)
 untrained = run.agent(run.snapshot())
 run.train()
 run.finish()
@@ -54,8 +54,8 @@ for point in run.curve.evaluation:
 # %% [markdown]
 # ## Play
 #
-# What the run saved is an agent like any other, named by its path. `best` is the last network that
-# was not clearly weaker than the one before. By whole turns even an untrained policy beats
+# What the run saved is an agent like any other, named by its path. `best` is the network with the
+# highest Elo so far. By whole turns even an untrained policy beats
 # `greedy`, so the opponent here is a `planner` that makes a random move in five.
 
 # %%

@@ -36,7 +36,7 @@ from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams, random_bits
 from carolus_env.networks.forward import Network, values
 from carolus_env.networks.network import NetworkModel
-from carolus_env.planning.heuristic import all_weights, chances
+from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import F64, I64, U64, Int, Records
@@ -135,7 +135,7 @@ class MctsBot(Agent):
     ) -> None:
         self.options = options or MctsOptions()
         self.simulations = 0
-        self._weights = all_weights().copy() if weights is None else weights
+        self._weights = weights_table(weights)
         self._forest: Forest | None = None
         self._remembered = Remembered()
 

@@ -8,10 +8,10 @@ export class Choices {
    * @param game called back: `play(action)`, `takeInHand(clan)`, and `describe(to)` for the place of a
    *   paladin or the region after the Emperor's; null: nothing is pointed at
    */
-  constructor(game) {
+  constructor(game, element) {
     this.game = game;
+    this.element = element;
     this.advised = null; // the action of a hint
-    this.element = el("div", { class: "choices", role: "group", "aria-labelledby": "turn", tabindex: "-1" });
   }
 
   /** Show the decisions of a game in play; `clan` is that of the paladin in hand, or null. */
@@ -30,99 +30,55 @@ export class Choices {
     this.element.replaceChildren(...buttons);
   }
 
+  /** A button that plays a decision; `to` is what it points at while it has the pointer or the focus. */
+  button(decision, attributes, to, ...children) {
+    const enter = () => to !== null && this.game.describe(to);
+    const leave = () => to !== null && this.game.describe(null);
+    const pointed = { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };
+    const play = { "data-action": decision.action, onclick: () => this.game.play(decision.action) };
+    return el("button", { class: "choice", type: "button", ...play, ...pointed, ...attributes }, ...children);
+  }
+
   /** A disc, or the clan of a crown. */
   simple(decision) {
-    const inside = decision.clan ? [clanIcon(decision.clan), decision.clan] : [decision.text];
-    const label = decision.clan ? `Choose ${decision.clan} for the crown` : null;
-    return el(
-      "button",
-      {
-        class: "choice",
-        type: "button",
-        "data-action": decision.action,
-        "aria-label": label,
-        onclick: () => this.game.play(decision.action),
-      },
-      inside,
-    );
+    if (!decision.clan) return this.button(decision, {}, null, decision.text);
+    const label = `Choose ${decision.clan} for the crown`;
+    return this.button(decision, { "aria-label": label }, null, clanIcon(decision.clan), decision.clan);
   }
 
   step(step) {
-    return el(
-      "button",
-      {
-        class: `choice step${step.changes ? " changes" : ""}`,
-        type: "button",
-        "data-action": step.action,
-        onclick: () => this.game.play(step.action),
-        ...pointed(
-          () => this.game.describe(step.region + 1),
-          () => this.game.describe(null),
-        ),
-      },
-      el("b", {}, step.text),
-      el("span", {}, step.changes ? teamIcon(step.team) : "", step.result),
-    );
+    const result = el("span", {}, step.changes ? teamIcon(step.team) : "", step.result);
+    const look = { class: `choice step${step.changes ? " changes" : ""}` };
+    return this.button(step, look, step.region + 1, el("b", {}, step.text), result);
   }
 
   /** The clans of the reserve, and the places for a paladin. */
   places(view, clan) {
     const clans = new Map(view.legal.map((decision) => [decision.clan, decision.held]));
     const places = view.legal.filter((decision) => decision.clan === (clan ?? view.legal[0].clan));
-    return [
-      el(
-        "div",
-        { class: "hand", role: "group", "aria-label": "Choose a paladin" },
-        [...clans].map(([held, number]) => this.clan(held, number, clan)),
-      ),
-      el(
-        "div",
-        { class: "where", role: "group", "aria-label": "Choose a place" },
-        places.map((decision) => this.place(decision, clan)),
-      ),
-    ];
+    const group = (name, label, buttons) => el("div", { class: name, role: "group", "aria-label": label }, buttons);
+    const hand = Array.from(clans, ([held, number]) => this.clan(held, number, clan));
+    const where = places.map((decision) => this.place(decision, clan));
+    return [group("hand", "Choose a paladin", hand), group("where", "Choose a place", where)];
   }
 
   clan(clan, number, chosen) {
-    return el(
-      "button",
-      {
-        class: "choice clan",
-        type: "button",
-        "data-clan": clan,
-        "aria-pressed": String(clan === chosen),
-        onclick: () => this.game.takeInHand(clan === chosen ? null : clan),
-      },
-      clanIcon(clan),
-      el("span", {}, clan),
-      el("small", {}, `× ${number}`),
-    );
+    const take = () => this.game.takeInHand(clan === chosen ? null : clan);
+    const state = { "data-clan": clan, "aria-pressed": String(clan === chosen), onclick: take };
+    const inside = [clanIcon(clan), el("span", {}, clan), el("small", {}, `× ${number}`)];
+    return el("button", { class: "choice clan", type: "button", ...state }, inside);
   }
 
   place(decision, clan) {
-    const where =
-      decision.to === 0
-        ? "your court"
-        : `region ${decision.text}${decision.to === 1 ? ", where the Emperor stands" : ""}`;
-    return el(
-      "button",
-      {
-        class: "choice",
-        type: "button",
-        "data-action": clan === null ? null : decision.action,
-        "data-to": decision.to,
-        "data-text": decision.text,
-        "aria-label": `${clan ?? "a"} paladin to ${where}`,
-        "aria-description": clan === null ? null : spoken(decision),
-        disabled: clan === null,
-        onclick: () => this.game.play(decision.action),
-        ...pointed(
-          () => this.game.describe(decision.to),
-          () => this.game.describe(null),
-        ),
-      },
-      decision.text,
-    );
+    const { text, to } = decision;
+    const where = to === 0 ? "your court" : `region ${text}${to === 1 ? ", where the Emperor stands" : ""}`;
+    const told = {
+      "data-to": to,
+      "data-text": text,
+      "aria-label": `${clan ?? "a"} paladin to ${where}`,
+      ...(clan ? { "aria-description": spoken(decision) } : { "data-action": null, disabled: true }),
+    };
+    return this.button(decision, told, to, text);
   }
 
   get hasFocus() {
@@ -159,9 +115,4 @@ export class Choices {
     buttons[(next + buttons.length) % buttons.length].focus({ preventScroll: true });
     return true;
   }
-}
-
-/** Listeners for the pointer or the focus that comes to an element, and leaves it. */
-function pointed(enter, leave) {
-  return { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };
 }

@@ -1,85 +1,64 @@
-// Elements built from code, so that text is never read as HTML; notices, and dropped files.
+// Elements from templates and from code, so that text is never read as HTML; and notices.
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/**
+ * A copy of a template of index.html: its parts by their names, and `all` of it.
+ * @returns {Record<string, any>}
+ */
+export function copy(template) {
+  const all = /** @type {HTMLTemplateElement} */ (document.getElementById(template)).content.cloneNode(true);
+  const parts = /** @type {DocumentFragment} */ (all).querySelectorAll("[data-part]");
+  return {
+    all,
+    ...Object.fromEntries(Array.from(parts, (/** @type {HTMLElement} */ part) => [part.dataset.part, part])),
+  };
+}
+
 /** A new element: `el("button", {class: "x", onclick: f}, "text", child)`. */
 export function el(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) set(element, name, value);
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
+  return filled(document.createElement(tag), attributes, children);
 }
 
 /** A new SVG element. */
 export function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  const isGiven = (value) => value !== null && value !== undefined && value !== false;
+  for (const [name, value] of Object.entries(attributes).filter(([, value]) => isGiven(value))) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter(isGiven));
   return element;
 }
 
-function set(element, name, value) {
-  if (value === null || value === undefined || value === false) return;
-  if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-  else if (name === "value") element.value = value;
-  else if (value === true) element.setAttribute(name, "");
-  else element.setAttribute(name, String(value));
-}
-
-let icons = null;
-
-/** Colours and shapes of clans and teams, from the server. */
-export function setIcons(given) {
-  icons = given;
-}
-
-export function teamLook(team) {
-  return icons.teams[team];
-}
-
-/** The names of the clans, in their order. */
-export function clanNames() {
-  return icons.clans.map((clan) => clan.name);
-}
+/** Names, colours and shapes of clans and teams, from the server. */
+export const looks = { clans: [], teams: [] };
 
 /** A clan's shape, by its name. */
 export function clanIcon(name) {
-  return icon(icons.clans.find((clan) => clan.name === name));
+  return icon(looks.clans.find((clan) => clan.name === name));
 }
 
 /** A team's castle. */
 export function teamIcon(team) {
-  return icon(icons.teams[team]);
+  return icon(looks.teams[team]);
 }
 
 function icon({ path, fill, line }) {
-  return svg(
-    "svg",
-    { class: "icon", viewBox: "-13 -13 26 26", "aria-hidden": "true" },
-    svg("path", { d: path, fill, stroke: line, "stroke-width": "1.5", "stroke-linejoin": "round" }),
-  );
+  const drawn = svg("path", { d: path, fill, stroke: line, "stroke-width": "1.5", "stroke-linejoin": "round" });
+  return svg("svg", { class: "icon", viewBox: "-13 -13 26 26", "aria-hidden": "true" }, drawn);
 }
 
-/** A quiet button, with its key. */
-export function button(text, key, onclick) {
-  const label = key ? { "aria-keyshortcuts": key } : {};
-  return el(
-    "button",
-    { type: "button", class: "quiet", onclick, ...label },
-    el("span", {}, text),
-    key ? el("kbd", { "aria-hidden": "true" }, key) : null,
-  );
-}
-
-/** A select of strings; `chosen` where it is among them. */
-export function select(attributes, values, chosen) {
-  const field = el(
-    "select",
-    attributes,
-    values.map((value) => el("option", { value }, value)),
-  );
-  if (values.includes(chosen)) field.value = chosen;
-  return field;
+/** Fill a select with strings; `chosen` is selected where it is among them, and `change(value)` called later. */
+export function fill(select, values, chosen, change = (_) => {}) {
+  select.append(...values.map((value) => el("option", { value }, value)));
+  if (values.includes(chosen)) select.value = chosen;
+  select.onchange = () => change(select.value);
 }
 
 /** A share of the win as a percentage. */
@@ -109,20 +88,4 @@ export function isTyping(event) {
   const kind = event.target.tagName;
   const typed = kind === "INPUT" && !["radio", "checkbox", "range", "button"].includes(event.target.type);
   return typed || kind === "SELECT" || kind === "TEXTAREA" || document.querySelector("dialog[open]") !== null;
-}
-
-/** Let a file be dropped anywhere on the page. */
-export function onDrop(take) {
-  const over = (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    document.body.classList.toggle("dropping", event.type !== "dragleave");
-  };
-  for (const kind of ["dragenter", "dragover", "dragleave"]) document.addEventListener(kind, over);
-  document.addEventListener("drop", (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    document.body.classList.remove("dropping");
-    if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
-  });
 }

@@ -1,160 +1,101 @@
 // A game in play: shows it as the server answers, takes the decisions of people, and asks the bots.
 
-import { get, openRecords, post, setSetting, setting } from "./api.js";
+import { cut, keep, keepGame, kept, look, setSetting, setting } from "./api.js";
 import { Choices } from "./choices.js";
-import { button, clanNames, el, notice, say, select } from "./dom.js";
+import { copy, el, fill, looks, notice, say } from "./dom.js";
 import { Keys } from "./keys.js";
 import { Log } from "./log.js";
 import { Opinions } from "./opinions.js";
-import { shareButton } from "./position.js";
-import { heading, layout, onLayout, pieceAt, Stage } from "./stage.js";
+import { saveRecord, share } from "./share.js";
+import { heading, onLayout, pieceAt, Stage } from "./stage.js";
 
 const SPEEDS = { slow: 1500, normal: 700, fast: 200, instant: 0 }; // milliseconds for each decision of a bot
 
-export async function gamePage(main, menu, key) {
-  await new GamePage(main, menu, key).open();
+export async function gamePage(main, menu) {
+  const record = kept("game") ?? setting("game");
+  if (!record) throw new Error("There is no game in this tab.");
+  await new GamePage(main, menu).open(record);
 }
 
 class GamePage {
-  constructor(main, menu, key) {
-    this.key = key;
-    this.view = null; // the game as the server has it
+  constructor(main, menu) {
+    this.view = null; // the game as the server has shown it
     this.clan = null; // of the paladin in hand
     this.busy = false; // a decision is on its way
     this.paused = this.running = false; // bots
+    this.thinking = new AbortController(); // of a bot
     this.tapped = null; // a move of the Emperor that awaits a second tap
-    this.build(main, menu);
-  }
-
-  build(main, menu) {
-    this.stage = new Stage((piece) => this.about(piece));
-    this.choices = new Choices(this);
-    this.log = new Log({ role: "log", "aria-label": "Game log" });
+    const parts = copy("game");
+    this.parts = parts;
+    this.stage = new Stage(parts, (piece) => this.about(piece));
+    this.choices = new Choices(this, parts.choices);
+    this.log = new Log(parts.log);
     this.keys = new Keys(this);
-    this.hints = new Opinions({ "aria-live": "polite" });
-    this.title = el("h1", { id: "turn" });
-    this.doing = el("p", { class: "doing" });
-    this.undoButton = button("Undo", "U", () => this.undo());
-    this.hintButton = button("Hint", "H", () => this.hint());
-    this.adviser = select(
-      { "aria-label": "Bot that gives hints", onchange: () => setSetting("adviser", this.adviser.value) },
-      menu.advisers,
-      setting("adviser"),
-    );
-    this.speed = select(
-      { "aria-label": "Bot speed", onchange: () => setSetting("speed", this.speed.value) },
-      Object.keys(SPEEDS),
-      setting("speed", "normal"),
-    );
-    this.pauseButton = button("Pause", "S", () => this.pause());
-    this.bots = el("div", { class: "tools" }, el("label", {}, "Bots ", this.speed), this.pauseButton);
-    const save = el("a", { class: "button", download: "carolus.jsonl", href: `/api/${this.path("record")}` }, "Save");
-    this.reviewButton = button("Review", null, () => this.review());
+    this.hints = new Opinions(parts.opinions);
+    fill(parts.adviser, menu.advisers, setting("adviser"), (adviser) => setSetting("adviser", adviser));
+    fill(parts.speed, Object.keys(SPEEDS), setting("speed", "normal"), (speed) => setSetting("speed", speed));
+    parts.undo.onclick = () => this.undo();
+    parts.hint.onclick = () => this.hint();
+    parts.pause.onclick = () => this.pause();
+    parts.share.onclick = () => share(this.view);
+    parts.save.onclick = () => saveRecord(this.view.record);
+    parts.review.onclick = () => this.review();
     main.className = "table game";
-    main.replaceChildren(
-      el(
-        "div",
-        { class: "left" },
-        this.stage.element,
-        el(
-          "div",
-          { class: "tools below" },
-          this.bots,
-          el(
-            "span",
-            { class: "outside" },
-            shareButton(() => this.view),
-            save,
-            this.reviewButton,
-          ),
-        ),
-        this.stage.words,
-      ),
-      el(
-        "div",
-        { class: "right" },
-        el(
-          "section",
-          { class: "card turn", "aria-label": "Decision" },
-          this.title,
-          this.doing,
-          this.choices.element,
-          el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser),
-          this.hints.element,
-        ),
-        el(
-          "section",
-          { class: "card story", "aria-labelledby": "log-title" },
-          el("h2", { id: "log-title" }, "Log"),
-          this.log.element,
-        ),
-      ),
-    );
+    main.replaceChildren(parts.all);
     let kind = "mouse"; // of the last press; not every browser reports it with the click
     this.stage.board.addEventListener("pointerdown", (event) => (kind = event.pointerType));
     this.stage.board.addEventListener("click", (event) => this.choose(pieceAt(event.target), kind === "touch"));
-    onLayout(() => this.open());
+    onLayout(() => this.open(this.view.record));
   }
 
   // ------------------------------------------------------------------------------ the server
 
-  path(request = "") {
-    return `games/${this.key}${request && `/${request}`}`;
-  }
-
-  /** Take the game; a server that does not hold it gets the record that the browser keeps. */
-  async open() {
-    try {
-      this.take(await get(`${this.path()}?${layout()}`));
-    } catch (error) {
-      const record = this.view?.record ?? (setting("game")?.key === this.key ? setting("game").record : null);
-      if (error.status !== 404 || !record) throw error;
-      const { agents, names, seed } = record;
-      const game = await post(`games?${layout()}`, { record, agents, names, seed });
-      setSetting("game", { key: game.key, names, record: game.record });
-      location.replace(`/game/${game.key}`);
-      return;
-    }
+  /** Show a game: when the page begins, or again in a window of another form. */
+  async open(record) {
+    const before = this.view;
+    const view = await look("view", { record });
+    if (this.view === before) this.take(view);
     this.run();
   }
 
-  /** Send a request about the game as it is shown and take the answer; returns whether that worked. */
-  async send(request, data, since = this.view.at) {
+  /** Ask for a game; null: it was refused, and the page has said why, or `signal` has ended the request. */
+  async ask(request, data, signal) {
     try {
-      this.take(await post(`${this.path(request)}?${layout()}`, { ...data, version: this.view.version }), since);
-      return true;
+      return await look(request, data, signal);
     } catch (error) {
-      if (!error.answer?.stopped) notice(error.message);
-      if (error.answer?.game)
-        this.take(error.answer.game); // it has moved on elsewhere
-      else if (error.status === 404) await this.open().catch(() => {});
-      return false;
+      if (!signal?.aborted) notice(error.message);
+      return null;
     }
   }
 
-  async decide(request, data, since) {
+  /** Change the game by a request, whose answer has the log from event `since` on. */
+  async change(request, data, since) {
     if (this.busy) return;
     this.busy = true;
-    await this.send(request, data, since);
+    const view = await this.ask(request, { ...data, since });
     this.busy = false;
+    if (view) this.take(view, since);
     this.run();
   }
 
   play(action) {
-    if (this.view.turn === "person") this.decide("play", { action });
+    const { at, record, turn } = this.view;
+    if (turn === "person") this.change("decide", { record, action }, at);
   }
 
   undo() {
-    if (this.view.undo) this.decide("undo", {}, this.view.at - 1);
+    const { at, record, undo } = this.view;
+    if (undo) this.change("view", { record: cut(record, at - 1) }, at - 1);
   }
 
   async hint() {
     const { view } = this;
-    if (view.turn !== "person" || this.hintButton.disabled) return;
-    this.hintButton.disabled = true;
-    const hint = await this.hints.ask(this.adviser.value, view.line, view.team_names);
+    const { adviser, hint: button } = this.parts;
+    if (view.turn !== "person" || button.disabled) return;
+    button.disabled = true;
+    const hint = await this.hints.ask(adviser.value, view.record, view.team_names);
     if (this.view !== view) return;
-    this.hintButton.disabled = false;
+    button.disabled = false;
     if (hint) this.advise(hint.choice.action);
   }
 
@@ -172,18 +113,14 @@ class GamePage {
 
   /** Open the game in the viewer. */
   review() {
-    return openRecords("this game", JSON.stringify(this.view.record));
+    keep("replay", this.view.record);
+    location.assign("/replay/own");
   }
 
   /** Start a new game with the same players. */
-  async again() {
+  again() {
     const { rules, agents, names } = this.view;
-    try {
-      const game = await post("games", { rules, agents, names });
-      location.assign(`/game/${game.key}`);
-    } catch (error) {
-      notice(error.message);
-    }
+    this.change("view", { rules, agents, names }, 0);
   }
 
   // ------------------------------------------------------------------------------ bots
@@ -193,30 +130,45 @@ class GamePage {
     if (this.running) return;
     this.running = true;
     while (this.view.turn === "agent" && !this.paused) {
-      const thinking = this.think();
-      const shown = performance.now();
-      const goesOn = await this.send("agent", {});
-      clearInterval(thinking);
-      if (!goesOn && this.view.turn === "agent") this.paused = true;
-      await new Promise((resolve) =>
-        setTimeout(
-          resolve,
-          this.view.turn === "agent" ? Math.max(0, SPEEDS[this.speed.value] - (performance.now() - shown)) : 0,
-        ),
-      );
+      const telling = this.tellThinking();
+      this.thinking = new AbortController();
+      const { at, record } = this.view;
+      const view = await this.ask("decide", { record, since: at }, this.thinking.signal);
+      clearInterval(telling);
+      if (view) await this.follow(view);
+      else this.paused = true;
     }
     this.running = false;
     this.showTurn();
   }
 
-  /** Show for how long a bot has been thinking. */
-  think() {
+  /** Show the decisions that a bot has taken one by one, until the bots are paused; then the rest is dropped. */
+  async follow(view) {
+    const first = this.view.at;
+    const pace = () => SPEEDS[this.parts.speed.value];
+    const wait = () => new Promise((resolve) => setTimeout(resolve, pace()));
+    const stops = view.record.events.flatMap((event, index) => (index > first && "action" in event ? [index] : []));
+    for (const stop of stops) {
+      const since = this.view.at;
+      if (!pace() || this.paused) break;
+      const step = await this.ask("view", { record: cut(view.record, stop), since });
+      if (step && !this.paused) this.take(step, since);
+      await wait();
+    }
+    if (this.paused) return;
+    this.take(view, first);
+    if (view.turn === "agent") await wait();
+  }
+
+  /** Show for how long a bot has been thinking; returns the timer. */
+  tellThinking() {
+    const { doing } = this.parts;
     const name = this.view.names[this.view.seat];
     const since = performance.now();
     const show = () => {
       const seconds = Math.floor((performance.now() - since) / 1000);
-      this.doing.classList.add("thinking");
-      this.doing.textContent = seconds < 2 ? `${name} is thinking` : `${name} has been thinking for ${seconds} s`;
+      doing.classList.add("thinking");
+      doing.textContent = seconds < 2 ? `${name} is thinking` : `${name} has been thinking for ${seconds} s`;
     };
     show();
     return setInterval(show, 500);
@@ -226,7 +178,7 @@ class GamePage {
   pause() {
     if (this.view.turn !== "agent") return;
     this.paused = !this.paused;
-    if (this.paused) post(this.path("stop"), {}).catch((error) => notice(error.message));
+    if (this.paused) this.thinking.abort();
     this.showTurn();
     this.run();
   }
@@ -238,7 +190,7 @@ class GamePage {
     const hadFocus = this.choices.hasFocus;
     this.view = view;
     this.tapped = null;
-    setSetting("game", { key: this.key, names: view.names, record: view.record });
+    keepGame(view.record);
     this.clan = this.clanInHand();
     this.keys.forgetDigits();
     this.hints.clear();
@@ -246,35 +198,33 @@ class GamePage {
     this.stage.show(view);
     this.markHand();
     this.showTurn();
-    this.log.fill(view.log, view, since);
+    this.log.fill(view, since);
     this.log.markFresh(view.news);
-    this.log.showEnd();
     if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
   }
 
   showTurn() {
-    const { view } = this;
+    const { parts, view } = this;
     const isOver = view.turn === "over";
-    this.title.textContent = heading(view);
+    parts.title.textContent = heading(view);
     document.title = `${heading(view)} · Carolus`;
-    this.doing.textContent = instruction(view, this.clan);
-    this.doing.classList.remove("thinking");
-    this.undoButton.disabled = !view.undo;
-    this.hintButton.disabled = view.turn !== "person";
-    this.pauseButton.disabled = view.turn !== "agent";
-    this.pauseButton.firstChild.textContent = this.paused ? "Resume" : "Pause";
-    this.bots.hidden = isOver || view.agents.every((agent) => agent === null);
-    for (const tool of [this.hintButton, this.adviser, this.reviewButton, this.doing]) tool.hidden = isOver;
-    this.undoButton.hidden = isOver && !view.undo;
+    parts.doing.textContent = instruction(view, this.clan);
+    parts.doing.classList.remove("thinking");
+    parts.undo.disabled = !view.undo;
+    parts.hint.disabled = view.turn !== "person";
+    parts.pause.disabled = view.turn !== "agent";
+    parts.pause.firstChild.textContent = this.paused ? "Resume" : "Pause";
+    parts.bots.hidden = isOver || view.agents.every((agent) => agent === null);
+    for (const name of ["hint", "adviser", "review", "doing"]) parts[name].hidden = isOver;
+    parts.undo.hidden = isOver && !view.undo;
     if (isOver) {
-      const again = el("button", { type: "button", class: "primary", onclick: () => this.again() }, "Play again");
       this.choices.showEnd(
-        again,
-        button("Review", null, () => this.review()),
+        el("button", { type: "button", class: "primary", onclick: () => this.again() }, "Play again"),
+        el("button", { type: "button", class: "quiet", onclick: () => this.review() }, "Review"),
         el("a", { class: "button", href: "/" }, "New game"),
       );
     } else this.choices.show(view, this.clan);
-    if (view.turn !== "agent") say(`${this.title.textContent}. ${this.doing.textContent}`);
+    if (view.turn !== "agent") say(`${parts.title.textContent}. ${parts.doing.textContent}`);
   }
 
   // ------------------------------------------------------------------------------ the paladin in hand
@@ -294,7 +244,7 @@ class GamePage {
     const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.clan;
     this.markHand();
     this.choices.show(this.view, clan);
-    this.doing.textContent = instruction(this.view, clan);
+    this.parts.doing.textContent = instruction(this.view, clan);
     if (focused) this.choices.clanButton(focused)?.focus();
     if (clan) say(`${clan} paladin chosen. Choose your court or a region.`);
   }
@@ -302,7 +252,7 @@ class GamePage {
   /** Mark the paladin in hand in the drawing. */
   markHand() {
     for (const token of this.stage.board.querySelectorAll(".reserve .token.open")) {
-      token.classList.toggle("held", clanNames()[token.dataset.clan] === this.clan);
+      token.classList.toggle("held", looks.clans[token.dataset.clan].name === this.clan);
     }
   }
 
@@ -346,7 +296,7 @@ class GamePage {
       notice("Tap again to move the Emperor there.");
     } else if (decision) this.play(decision.action);
     else if (piece.open && piece.kind === "reserve") {
-      const clan = clanNames()[piece.clan];
+      const clan = looks.clans[piece.clan].name;
       this.takeInHand(clan === this.clan ? null : clan);
     } else if (piece.open && view.phase === "place") notice("Choose a paladin from your reserve first.");
     else notice(refusal(view, piece));

@@ -1,23 +1,19 @@
 // A graph of each team's expected share of the win over a game, stacked, with axes.
 
-import { el, svg, teamIcon, teamLook } from "./dom.js";
+import { el, looks, svg, teamIcon } from "./dom.js";
 
 const WIDTH = 600;
 const HEIGHT = 120;
 const LABELS = 12; // rounds that are numbered, at most
 
 /**
- * @param values each team's share at each of `positions`
- * @param rounds positions where rounds begin
- * @param end the last position
- * @param teams their names
+ * @param values each team's share at each decision
+ * @param game `decisions`, `rounds`: positions where each begins; `events`: the last position; `teams`: names
  * @param jump called with the position that is clicked
  */
-export function graph(values, positions, rounds, end, teams, jump) {
-  [values, positions] = [
-    [values[0], ...values, values.at(-1)],
-    [0, ...positions, end],
-  ]; // up to the edges
+export function graph(values, { decisions, rounds, events: end, teams }, jump) {
+  const positions = [0, ...decisions, end]; // up to the edges
+  const rows = [values[0], ...values, values.at(-1)];
   const across = (position) => (end ? (WIDTH * position) / end : 0);
   const root = svg("svg", {
     class: "graph",
@@ -26,36 +22,24 @@ export function graph(values, positions, rounds, end, teams, jump) {
     role: "img",
     "aria-label": `Expected share of the win over the game: ${teams.join(", ")}`,
   });
-  const below = values.map(() => 0);
-  teams.forEach((_, team) => {
-    const low = positions.map((position, i) => [across(position), HEIGHT * (1 - below[i])]);
-    values.forEach((shares, i) => {
-      below[i] += shares[team];
+  const path = (d, attributes) => {
+    const drawn = svg("path", { d, "vector-effect": "non-scaling-stroke", ...attributes });
+    root.append(drawn);
+    return drawn;
+  };
+  // Where the shares of the first teams end, from above.
+  const edge = (first) =>
+    rows.map((shares, i) => {
+      const below = shares.slice(0, first).reduce((sum, share) => sum + share, 0);
+      return `${across(positions[i]).toFixed(1)} ${(HEIGHT * (1 - below)).toFixed(1)}`;
     });
-    const high = positions.map((position, i) => [across(position), HEIGHT * (1 - below[i])]);
-    const outline = [...high, ...low.reverse()].map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
-    const look = teamLook(team);
-    root.append(
-      svg("path", {
-        d: `M${outline}Z`,
-        fill: look.fill,
-        stroke: look.line,
-        "stroke-width": "1",
-        "vector-effect": "non-scaling-stroke",
-      }),
-    );
+  teams.forEach((_, team) => {
+    const { fill, line: stroke } = looks.teams[team];
+    path(`M${[...edge(team + 1), ...edge(team).reverse()].join("L")}Z`, { fill, stroke, "stroke-width": "1" });
   });
-  for (const round of rounds)
-    root.append(
-      svg("path", {
-        class: "round",
-        d: `M${across(round).toFixed(1)} 0v${HEIGHT}`,
-        "vector-effect": "non-scaling-stroke",
-      }),
-    );
-  root.append(svg("path", { class: "even", d: `M0 ${HEIGHT / 2}h${WIDTH}`, "vector-effect": "non-scaling-stroke" }));
-  const cursor = svg("path", { class: "cursor", d: `M0 0v${HEIGHT}`, "vector-effect": "non-scaling-stroke" });
-  root.append(cursor);
+  for (const round of rounds) path(`M${across(round).toFixed(1)} 0v${HEIGHT}`, { class: "round" });
+  path(`M0 ${HEIGHT / 2}h${WIDTH}`, { class: "even" });
+  const cursor = path(`M0 0v${HEIGHT}`, { class: "cursor" });
   const at = (event) => {
     const box = root.getBoundingClientRect();
     jump(Math.round(Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)) * end));
@@ -68,15 +52,11 @@ export function graph(values, positions, rounds, end, teams, jump) {
     if (root.hasPointerCapture(event.pointerId)) at(event);
   });
   const mark = (position) => cursor.setAttribute("transform", `translate(${across(position).toFixed(1)} 0)`);
-  return { root: el("div", { class: "axes" }, shareAxis(), root, roundAxis(rounds, across), legend(teams)), mark };
-}
-
-function shareAxis() {
-  return el(
-    "div",
-    { class: "share-axis", "aria-hidden": "true" },
-    ["100%", "50%", "0%"].map((text) => el("span", {}, text)),
-  );
+  const spans = (texts) => texts.map((text) => el("span", {}, text));
+  const shares = el("div", { class: "share-axis", "aria-hidden": "true" }, spans(["100%", "50%", "0%"]));
+  const legend = teams.map((name, team) => el("span", {}, teamIcon(team), name));
+  const axes = [shares, root, roundAxis(rounds, across), el("p", { class: "legend" }, legend)];
+  return { root: el("div", { class: "axes" }, axes), mark };
 }
 
 /** The numbers of the rounds where they begin, as many as there is room for; 0 is the set-up. */
@@ -89,12 +69,4 @@ function roundAxis(rounds, across) {
     return label;
   });
   return el("div", { class: "round-axis", "aria-hidden": "true" }, el("b", {}, "round"), labels);
-}
-
-function legend(teams) {
-  return el(
-    "p",
-    { class: "legend" },
-    teams.map((name, team) => el("span", {}, teamIcon(team), name)),
-  );
 }

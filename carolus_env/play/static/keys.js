@@ -1,8 +1,7 @@
 // A game by keyboard: keys find buttons, Enter presses them.
 
-import { isTyping } from "./dom.js";
+import { isTyping, looks } from "./dom.js";
 
-const CLANS = { r: "red", p: "pink", b: "blue", y: "yellow", g: "green" };
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const TYPING = 1500; // milliseconds within which two digits are one number
 
@@ -50,7 +49,7 @@ export class Keys {
 
   clan(key) {
     const { choices, view } = this.game;
-    const clan = CLANS[key];
+    const clan = looks.clans.find(({ name }) => name[0] === key)?.name;
     if (!clan || view.turn !== "person") return false;
     if (view.phase === "crown") return choices.find((button) => button.textContent === clan);
     if (view.phase !== "place" || !view.legal.some((decision) => decision.clan === clan)) return false;

@@ -3,30 +3,24 @@
 import { el, teamIcon } from "./dom.js";
 
 export class Log {
-  constructor(attributes) {
-    this.list = el("ol", {});
-    this.element = el("div", { class: "log", role: "group", tabindex: "0", ...attributes }, this.list);
+  constructor(element) {
+    this.element = element;
+    this.list = element.appendChild(el("ol"));
     this.lines = [];
   }
 
-  /** Show `lines` in place of those from event number `since` on; `game` holds names and teams. */
-  fill(lines, game, since = 0) {
+  /** Show the lines of a view in place of those from event number `since` on. */
+  fill({ log, names, teams }, since) {
     this.lines = this.lines.filter((line) => line.event < since);
     while (this.list.children.length > this.lines.length) this.list.lastChild.remove();
-    for (const line of lines) {
-      const round = roundName(line, this.lines.at(-1));
-      this.list.append(
-        el(
-          "li",
-          { "data-event": line.event, "data-round": round, title: line.text },
-          teamIcon(game.teams[line.seat]),
-          el("b", {}, game.names[line.seat]),
-          " ",
-          line.words,
-        ),
-      );
+    for (const line of log) {
+      const isNew = line.round !== this.lines.at(-1)?.round;
+      const round = line.round === 0 ? "set-up" : `round ${line.round}`;
+      const told = { "data-event": line.event, "data-round": isNew && round, title: line.text };
+      this.list.append(el("li", told, teamIcon(teams[line.seat]), el("b", {}, names[line.seat]), " ", line.words));
       this.lines.push(line);
     }
+    this.element.scrollTop = this.element.scrollHeight;
   }
 
   /** Mark the events that are news, by their numbers. */
@@ -44,14 +38,4 @@ export class Log {
     item?.setAttribute("aria-current", "true");
     this.element.scrollTop = item ? item.offsetTop - this.element.clientHeight / 2 : 0;
   }
-
-  showEnd() {
-    this.element.scrollTop = this.element.scrollHeight;
-  }
-}
-
-/** The name of the round that begins with a line; null: the round continues. */
-function roundName(line, before) {
-  if (line.round === before?.round) return null;
-  return line.round === 0 ? "set-up" : `round ${line.round}`;
 }

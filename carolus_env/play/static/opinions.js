@@ -1,12 +1,12 @@
 // What an agent thinks of a position: likely actions, and expected shares of the win.
 
 import { post } from "./api.js";
-import { button, el, percent, teamIcon, teamLook } from "./dom.js";
+import { el, looks, percent, teamIcon } from "./dom.js";
 
 /** An opinion; a new one replaces the one before. */
 export class Opinions {
-  constructor(attributes = {}) {
-    this.element = el("div", { class: "opinions", ...attributes });
+  constructor(element) {
+    this.element = element;
     this.waiting = new AbortController(); // of the question: nobody thinks for an answer that is dropped
   }
 
@@ -17,26 +17,16 @@ export class Opinions {
     this.element.replaceChildren(...children);
   }
 
-  /**
-   * Ask an agent; returns its opinion, or null where it failed or the question was dropped.
-   * @param text the position
-   * @param teams their names
-   * @param played the action that was taken; null: none yet
-   */
-  async ask(agent, text, teams, played = null) {
-    this.clear(
-      el(
-        "p",
-        { class: "thinking" },
-        `${agent} is thinking`,
-        button("Stop", null, () => this.clear(el("p", {}, "The search was stopped."))),
-      ),
-    );
+  /** Ask an agent about a position of a game, by default the last; returns its opinion, or null: it has none. */
+  async ask(agent, record, teams, at = null) {
+    const stop = () => this.clear(el("p", {}, "The search was stopped."));
+    const button = el("button", { type: "button", class: "quiet", onclick: stop }, "Stop");
+    this.clear(el("p", { class: "thinking" }, `${agent} is thinking`, button));
     const { signal } = this.waiting;
     try {
-      const found = await post("hint", { text, agent, played }, signal);
+      const found = await post("hint", { record, agent, at }, signal);
       if (signal.aborted) return null;
-      this.clear(opinionCard(found, teams, played));
+      this.clear(opinionCard(found, teams));
       return found;
     } catch (error) {
       if (!signal.aborted) this.clear(el("p", {}, error.message));
@@ -45,27 +35,14 @@ export class Opinions {
   }
 }
 
-function opinionCard(found, teams, played) {
-  const moves = found.moves ?? [{ ...found.choice, share: null }];
-  return el(
-    "section",
-    { class: "opinion", "aria-label": `What ${found.agent} thinks` },
-    el("h3", {}, found.agent),
-    found.values && shareBar(found.values, teams),
-    el(
-      "ul",
-      {},
-      moves.map((move) =>
-        el(
-          "li",
-          { class: move.action === played ? "played" : "" },
-          meter(move.share),
-          el("span", {}, move.text),
-          el("span", { class: "share" }, move.share === null ? "choice" : percent(move.share)),
-        ),
-      ),
-    ),
-  );
+function opinionCard({ agent, choice, moves, played, values }, teams) {
+  const line = ({ action, share = null, text }) => {
+    const said = el("span", { class: "share" }, share === null ? "choice" : percent(share));
+    return el("li", { class: action === played && "played" }, meter(share), el("span", {}, text), said);
+  };
+  const lines = el("ul", {}, (moves ?? [choice]).map(line));
+  const shares = values && shareBar(values, teams);
+  return el("section", { class: "opinion", "aria-label": `What ${agent} thinks` }, el("h3", {}, agent), shares, lines);
 }
 
 function meter(share) {
@@ -80,15 +57,12 @@ function shareBar(values, teams) {
   const bar = values.map((value, team) => {
     const part = el("span", {});
     part.style.flexGrow = value;
-    part.style.background = teamLook(team).fill;
+    part.style.background = looks.teams[team].fill;
     return part;
   });
+  const legend = said.map((text, team) => el("span", {}, teamIcon(team), text));
   return [
     el("div", { class: "shares", role: "img", "aria-label": `Expected share of the win: ${said.join(", ")}` }, bar),
-    el(
-      "p",
-      { class: "legend", "aria-hidden": "true" },
-      said.map((text, team) => el("span", {}, teamIcon(team), text)),
-    ),
+    el("p", { class: "legend", "aria-hidden": "true" }, legend),
   ];
 }

@@ -1,24 +1,26 @@
 // The viewer: a recorded game, step by step, with what an agent thinks of it.
 
-import { filesCard, get, post, setSetting, setting } from "./api.js";
-import { button, el, isTyping, notice, say, select } from "./dom.js";
+import { cut, get, kept, look, post, setSetting, setting } from "./api.js";
+import { copy, el, fill, isTyping, notice, say } from "./dom.js";
 import { graph } from "./graph.js";
 import { Log } from "./log.js";
 import { Opinions } from "./opinions.js";
-import { shareButton } from "./position.js";
-import { layout, onLayout, Stage } from "./stage.js";
-import { newGameForm } from "./start.js";
+import { saveRecord, share, show } from "./share.js";
+import { onLayout, Stage } from "./stage.js";
+import { newGameForm, recordsCard } from "./start.js";
 
 const PACE = 1000; // milliseconds at a position of a game that plays by itself
+const OWN = { problems: [], all_problems: 0, games: [{}] }; // the file of the record in this tab
 
+/** The page of file number `key` of the command line, of the record that this tab keeps (`own`), or of none. */
 export async function replayPage(main, menu, key) {
   document.title = "Viewer · Carolus";
   if (!key) {
     main.className = "start";
-    main.replaceChildren(filesCard(menu));
+    main.replaceChildren(recordsCard(menu));
     return;
   }
-  await new Viewer(main, menu, key, await get(`files/${key}`)).open();
+  await new Viewer(main, menu, key, key === "own" ? OWN : await get(`records/${key}`)).open();
 }
 
 class Viewer {
@@ -26,132 +28,48 @@ class Viewer {
     this.menu = menu;
     this.key = key;
     this.file = file;
+    this.game = null; // the record and what follows from it
+    this.view = null; // the position
     this.at = 0;
     this.asked = 0; // numbers the requests, so that late answers are dropped
     this.timer = null; // of a game that plays by itself
-    this.build(main);
-  }
-
-  build(main) {
-    this.stage = new Stage((piece) =>
+    const parts = copy("viewer");
+    this.parts = parts;
+    this.stage = new Stage(parts, (piece) =>
       piece?.kind === "region" && this.view && !this.view.outcome ? this.view.regions[piece.region] : null,
     );
-    this.title = el("h1", {});
-    this.result = el("p", { class: "doing" });
-    this.games = el(
-      "select",
-      { "aria-label": "Game", onchange: () => this.openGame(Number(this.games.value)) },
-      this.file.games.map((game, number) => el("option", { value: number }, describe(game))),
-    );
-    const picker = el(
-      "label",
-      { class: "picker", hidden: this.file.games.length < 2 },
-      `${this.file.games.length} games `,
-      this.games,
-    );
-    this.adviser = select(
-      { "aria-label": "Bot to ask", onchange: () => this.adviserChanged() },
-      this.menu.advisers,
-      setting("adviser"),
-    );
-    this.graphPlace = el("div", { class: "graph-place" });
-    this.opinions = new Opinions();
-    this.log = new Log({ "aria-label": "Events" });
-    this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
-    main.className = "table viewer";
-    main.replaceChildren(
-      el(
-        "div",
-        { class: "left" },
-        this.stage.element,
-        el("section", { class: "card", "aria-label": "Position" }, this.transport(), this.graphPlace),
-        this.stage.words,
-      ),
-      el(
-        "section",
-        { class: "right", "aria-label": "The game" },
-        el(
-          "div",
-          { class: "card" },
-          this.title,
-          this.result,
-          picker,
-          el(
-            "div",
-            { class: "tools" },
-            button("Play from here", null, () => this.playFromHere()),
-            shareButton(() => this.view),
-            this.save,
-          ),
-        ),
-        el(
-          "div",
-          { class: "card" },
-          el("div", { class: "head" }, el("h2", {}, "Opinion of"), this.adviser),
-          this.opinions.element,
-        ),
-        el("div", { class: "card" }, el("h2", {}, "Log"), this.log.element),
-        problemsCard(this.file),
-      ),
-    );
-    this.log.element.addEventListener("click", (event) => {
-      const line = event.target.closest("[data-event]");
-      if (line) this.go(Number(line.dataset.event) + 1);
+    this.opinions = new Opinions(parts.opinions);
+    this.log = new Log(parts.log);
+    const { games } = file;
+    const option = ({ title, names = [], rounds }, value) =>
+      el("option", { value }, `${title}: ${names.join(", ")}, ${rounds === null ? "unfinished" : `${rounds} rounds`}`);
+    parts.games.append(...games.map(option));
+    parts.number.textContent = `${games.length} games`;
+    parts.picker.hidden = games.length < 2;
+    parts.problems.hidden = file.all_problems === 0;
+    parts.amount.textContent = `Problems in the file (${file.all_problems})`;
+    parts.reasons.append(...file.problems.map((text) => el("li", {}, text)));
+    fill(parts.adviser, menu.advisers, setting("adviser"), (adviser) => {
+      setSetting("adviser", adviser);
+      this.showOpinion();
+      this.drawGraph();
     });
+    main.className = "table viewer";
+    main.replaceChildren(parts.all);
+    parts.games.onchange = () => this.openGame(Number(parts.games.value));
+    parts.slider.oninput = () => this.go(Number(parts.slider.value));
+    parts.play.onclick = () => this.autoplay(this.timer === null);
+    parts.from.onclick = () => this.playFromHere();
+    parts.share.onclick = () => share(this.view);
+    parts.save.onclick = () => saveRecord(this.game.record);
+    parts.steps.onclick = ({ target }) => target.dataset.key && this.go(this.target(target.dataset.key));
+    parts.log.onclick = ({ target }) => {
+      const line = target.closest("[data-event]");
+      if (line) this.go(Number(line.dataset.event) + 1);
+    };
     addEventListener("hashchange", () => this.open());
     document.addEventListener("keydown", (event) => this.keyDown(event));
     onLayout(() => this.draw());
-  }
-
-  /** The slider and the buttons that go from position to position. */
-  transport() {
-    this.slider = el("input", {
-      type: "range",
-      min: 0,
-      max: 0,
-      value: 0,
-      "aria-label": "Position",
-      oninput: () => this.go(Number(this.slider.value)),
-    });
-    this.count = el("output", {});
-    this.playButton = el(
-      "button",
-      {
-        type: "button",
-        class: "primary",
-        "aria-keyshortcuts": "Space",
-        onclick: () => this.autoplay(this.timer === null),
-      },
-      "Play",
-    );
-    const step = (text, label, key) =>
-      el(
-        "button",
-        {
-          type: "button",
-          "aria-label": label,
-          "aria-keyshortcuts": key,
-          title: label,
-          onclick: () => this.go(this.target(key)),
-        },
-        text,
-      );
-    const steps = [
-      step("|◀", "Start of the game", "Home"),
-      step("◀◀", "Previous round", "PageUp"),
-      step("◀", "Previous event", "ArrowLeft"),
-      step("▶", "Next event", "ArrowRight"),
-      step("▶▶", "Next round", "PageDown"),
-      step("▶|", "End of the game", "End"),
-    ];
-    return el(
-      "div",
-      { class: "transport" },
-      this.slider,
-      el("div", { class: "steps" }, steps),
-      this.playButton,
-      this.count,
-    );
   }
 
   /** The position that a key leads to; undefined: none. */
@@ -183,7 +101,7 @@ class Viewer {
     this.timer = isOn
       ? setInterval(() => (this.at < this.game.events ? this.go(this.at + 1, true) : this.autoplay(false)), PACE)
       : null;
-    this.playButton.textContent = isOn ? "Pause" : "Play";
+    this.parts.play.textContent = isOn ? "Pause" : "Play";
     if (isOn && this.at >= this.game.events) this.go(0, true);
     if (!isOn) this.showOpinion();
   }
@@ -200,63 +118,52 @@ class Viewer {
   }
 
   async openGame(number, at = 0) {
+    const { parts } = this;
     this.number = number;
-    this.games.value = number;
+    this.parts.games.value = number;
     this.game = this.view = this.mark = null;
     try {
-      const game = await get(`files/${this.key}/${number}`);
+      const record = this.key === "own" ? kept("replay") : await get(`records/${this.key}/${number}`);
+      if (!record) throw new Error("There is no game record in this tab.");
+      const view = await look("view", { record, at: 0 });
       if (number !== this.number) return;
-      this.game = game;
+      this.log.fill(view, 0);
+      this.game = gameOf(record, view);
     } catch (error) {
       if (number === this.number) this.refuse(error);
       return;
     }
-    const { game } = this;
-    this.title.textContent = game.names.join(" · ");
-    document.title = `${this.title.textContent} · Carolus`;
-    this.result.textContent =
-      game.outcome === null
-        ? "unfinished"
-        : `${game.rules.players} players, ${this.file.games[number].rounds} rounds. ${game.outcome}`;
-    this.slider.max = game.events;
-    this.save.href = `/api/files/${this.key}/${number}/record`;
-    this.log.fill(game.log, game);
-    await this.go(Math.min(at, game.events));
+    const { events, players, names, result, rounds } = this.game;
+    parts.title.textContent = names.join(" · ");
+    document.title = `${parts.title.textContent} · Carolus`;
+    parts.result.textContent = result ? `${players} players, ${rounds.length - 1} rounds. ${result}` : "unfinished";
+    parts.slider.max = events;
+    await this.go(Math.min(at, events));
     await this.drawGraph();
   }
 
   refuse(error) {
-    this.title.textContent = "This game cannot be shown";
-    this.result.textContent = error.message;
-    this.stage.board.replaceChildren();
+    const { graph: place, result, title } = this.parts;
+    title.textContent = "This game cannot be shown";
+    result.textContent = error.message;
     this.opinions.clear();
-    this.log.fill([], null);
-    this.graphPlace.replaceChildren();
-    notice(error.message);
+    this.log.fill({ log: [], names: [], teams: [] }, 0);
+    for (const part of [this.stage.board, place]) part.replaceChildren();
   }
 
   /** A new game from this position, with the same players or others. */
   playFromHere() {
     if (!this.game) return;
-    const isFree = this.game.agents.every((agent) => agent !== null); // then whoever looks on sits down
+    const { agents, names, record, rules } = this.game;
+    const isFree = agents.every((agent) => agent !== null); // then whoever looks on sits down
     const mine = this.view?.seat ?? 0;
-    const seats = this.game.agents.map((agent, seat) =>
-      isFree && seat === mine
-        ? { agent: null, name: null }
-        : { agent, name: agent === null ? this.game.names[seat] : null },
+    const seats = agents.map((agent, seat) =>
+      isFree && seat === mine ? { agent: null, name: null } : { agent, name: agent === null ? names[seat] : null },
     );
-    const dialog = el(
-      "dialog",
-      { class: "play-on", "aria-labelledby": "new-title", onclose: () => dialog.remove() },
-      newGameForm(this.menu, {
-        rules: this.game.rules,
-        seats,
-        replay: { key: this.key, game: this.number, position: this.at },
-      }),
-      button("Cancel", null, () => dialog.close()),
-    );
-    document.body.append(dialog);
-    dialog.showModal();
+    const { all, dialog, cancel } = copy("play-on");
+    dialog.prepend(newGameForm(this.menu, { rules, seats, record: cut(record, this.at) }));
+    cancel.onclick = () => dialog.close();
+    show(all, dialog);
   }
 
   // ------------------------------------------------------------------------------ positions
@@ -265,10 +172,11 @@ class Viewer {
   async go(position, isPlaying = false) {
     if (!this.game) return;
     if (!isPlaying && this.timer !== null) this.autoplay(false);
-    this.at = Math.min(Math.max(position, 0), this.game.events);
+    const { parts, game } = this;
+    this.at = Math.min(Math.max(position, 0), game.events);
     history.replaceState(null, "", `#${this.number}/${this.at}`);
-    this.slider.value = this.at;
-    this.count.textContent = `${this.at} / ${this.game.events}`;
+    parts.slider.value = this.at;
+    parts.count.textContent = `${this.at} / ${game.events}`;
     this.mark?.(this.at);
     this.log.markPlace(this.at);
     if (!isPlaying) this.opinions.clear();
@@ -280,15 +188,16 @@ class Viewer {
   async draw() {
     if (!this.game) return;
     const [asked, at] = [++this.asked, this.at];
+    const { events, record } = this.game;
     try {
-      const view = await get(`files/${this.key}/${this.number}/${at}?${layout()}`);
+      const view = await look("view", { record, at, since: events });
       if (asked !== this.asked) return;
       this.view = view;
       this.stage.show(view);
       this.stage.board.dataset.at = at;
-      const line = this.game.log[at - 1];
-      const event = line ? `${this.game.names[line.seat]} ${line.words}` : "start of the game";
-      this.slider.setAttribute("aria-valuetext", `${at} of ${this.game.events}, ${event}`);
+      const line = this.log.lines[at - 1];
+      const event = line ? `${view.names[line.seat]} ${line.words}` : "start of the game";
+      this.parts.slider.setAttribute("aria-valuetext", `${at} of ${events}, ${event}`);
       if (view.outcome) say(view.outcome);
     } catch (error) {
       notice(error.message);
@@ -297,58 +206,45 @@ class Viewer {
 
   // ------------------------------------------------------------------------------ opinions
 
-  adviserChanged() {
-    setSetting("adviser", this.adviser.value);
-    this.showOpinion();
-    this.drawGraph();
-  }
-
   showOpinion() {
-    const { at, game, view } = this;
+    const { at, game, opinions, view } = this;
     if (view?.at !== at) return; // it is drawn first
-    if (this.timer !== null) this.opinions.clear(el("p", {}, "Pause to ask a bot."));
+    if (this.timer !== null) opinions.clear(el("p", {}, "Pause to ask a bot."));
     else if (!game.decisions.includes(at))
-      this.opinions.clear(el("p", {}, at === game.events ? "This is the end of the record." : "Dice are rolled next."));
-    else this.opinions.ask(this.adviser.value, view.line, game.team_names, game.played[at]);
+      opinions.clear(el("p", {}, at === game.events ? "This is the end of the record." : "Dice are rolled next."));
+    else opinions.ask(this.parts.adviser.value, game.record, view.team_names, at);
   }
 
   /** Each team's expected share of the win over the game, by the bot that is chosen. */
   async drawGraph() {
-    const { game, number } = this;
+    const { game, parts } = this;
     this.valuing?.abort();
     this.valuing = new AbortController();
     const { signal } = this.valuing;
     this.mark = null;
-    const agent = this.adviser.value;
+    const agent = parts.adviser.value;
+    const tell = (text, kind = "") => parts.graph.replaceChildren(el("p", { class: kind }, text));
     if (!game?.decisions.length) {
-      this.graphPlace.replaceChildren(el("p", {}, "There are no decisions yet."));
+      tell("There are no decisions yet.");
       return;
     }
-    this.graphPlace.replaceChildren(el("p", { class: "thinking" }, `${agent} is thinking`));
+    tell(`${agent} is thinking`, "thinking");
     try {
-      const found = await post(`files/${this.key}/${number}/values`, { agent }, signal);
+      const { values } = await post("values", { record: game.record, agent }, signal);
       if (signal.aborted) return;
-      const drawn = graph(found.values, game.decisions, game.rounds, game.events, game.team_names, (at) => this.go(at));
+      const drawn = graph(values, game, (at) => this.go(at));
       this.mark = drawn.mark;
       this.mark(this.at);
-      this.graphPlace.replaceChildren(drawn.root);
+      parts.graph.replaceChildren(drawn.root);
     } catch (error) {
-      if (!signal.aborted) this.graphPlace.replaceChildren(el("p", {}, error.message));
+      if (!signal.aborted) tell(error.message);
     }
   }
 }
 
-function describe(game) {
-  const length = game.rounds === null ? "unfinished" : `${game.rounds} rounds`;
-  return `${game.title}: ${game.names.join(", ")}, ${length}`;
-}
-
-function problemsCard(file) {
-  const problems = file.problems.map((text) => el("li", {}, text));
-  return el(
-    "details",
-    { class: "card", hidden: problems.length === 0 },
-    el("summary", {}, `Problems in the file (${file.all_problems})`),
-    el("ul", {}, problems),
-  );
+/** A record, what the view of its first position says of the game, and where decisions and rounds begin. */
+function gameOf(record, { agents, log, names, result, rules, team_names: teams }) {
+  const decisions = log.filter((line) => "action" in record.events[line.event]).map((line) => line.event);
+  const rounds = log.filter((line, index) => line.round !== log[index - 1]?.round).map((line) => line.event);
+  return { record, agents, names, result, rules, teams, decisions, rounds, events: log.length, players: names.length };
 }

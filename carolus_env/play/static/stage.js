@@ -3,28 +3,24 @@
 import { el, teamIcon } from "./dom.js";
 
 const wide = matchMedia("(min-width: 1000px)");
-const narrow = matchMedia("(max-width: 640px)");
 const adopted = new Set();
 
-/** The query that asks the server for the layout that fits the window. */
+/** The layout of the board that fits the window. */
 export function layout() {
-  return `layout=${wide.matches ? "wide" : narrow.matches ? "narrow" : "tall"}`;
+  return wide.matches ? "wide" : "narrow";
 }
 
 /** Call `redraw` when the layout changes. */
 export function onLayout(redraw) {
   wide.addEventListener("change", redraw);
-  narrow.addEventListener("change", redraw);
 }
 
 export class Stage {
   /** `point(piece)` is called for the piece under the pointer; it returns what to tell of it, or null. */
-  constructor(point) {
-    this.board = el("div", { class: "board" });
-    this.tip = el("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-    this.element = el("section", { class: "stage", "aria-label": "Board" }, this.board, this.tip);
-    this.list = el("ul", {});
-    this.words = el("details", { class: "card words" }, el("summary", {}, "The board in words"), this.list);
+  constructor(parts, point) {
+    this.board = parts.board;
+    this.tip = parts.tip;
+    this.words = parts.words;
     this.board.addEventListener("pointerover", (event) => {
       const piece = pieceAt(event.target);
       const other = event.target.closest("[data-tip]");
@@ -39,7 +35,7 @@ export class Stage {
   show(view) {
     this.tell(null, null);
     const lines = view.words.map((text, k) => (k < view.regions.length ? `${text}. ${spoken(view.regions[k])}` : text));
-    this.list.replaceChildren(...lines.map((line) => el("li", {}, line)));
+    this.words.replaceChildren(...lines.map((line) => el("li", {}, line)));
     this.board.replaceChildren(drawing(view.svg));
   }
 
@@ -61,7 +57,7 @@ export class Stage {
       el("p", {}, about.result),
     );
     const outline = element.matches(".region, .court") ? element.querySelector("path, rect") : element;
-    const [whole, part] = [this.element, outline].map((one) => one.getBoundingClientRect());
+    const [whole, part] = [this.board.parentElement, outline].map((one) => one.getBoundingClientRect());
     const half = this.tip.offsetWidth / 2;
     const middle = (part.left + part.right) / 2 - whole.left;
     const isAbove = (part.top + part.bottom) / 2 > (whole.top + whole.bottom) / 2;
@@ -85,10 +81,15 @@ export function spoken(about) {
 
 /** The server's SVG as an element. Its style sheet is adopted, as the page's policy forbids inline styles. */
 function drawing(text) {
-  const bare = text.replace(/<style>([\s\S]*?)<\/style>/g, (_, css) => {
-    adopt(css);
-    return "";
-  });
+  const style = /<style>([\s\S]*?)<\/style>/;
+  const bare = text.replace(style, "");
+  const css = style.exec(text)[1];
+  if (!adopted.has(css)) {
+    adopted.add(css);
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(css);
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  }
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
   root.setAttribute("aria-label", root.querySelector("title").textContent);
@@ -100,23 +101,12 @@ function drawing(text) {
   return document.adoptNode(root);
 }
 
-function adopt(css) {
-  if (adopted.has(css)) return;
-  adopted.add(css);
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(css);
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-}
-
 /** The piece of the board that an element belongs to, with its numbers; null: none. */
 export function pieceAt(target) {
   const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .step, .carolus .court");
   if (!found) return null;
-  const kind = found.classList.contains("token")
-    ? found.closest(".reserve")
-      ? "reserve"
-      : "supply"
-    : [...found.classList].find((name) => ["disc", "region", "step", "court"].includes(name));
+  const own = ["disc", "region", "step", "court"].find((name) => found.classList.contains(name));
+  const kind = own ?? (found.closest(".reserve") ? "reserve" : "supply"); // of a token
   const number = (text) => (text === undefined ? null : Number(text));
   return {
     element: found,

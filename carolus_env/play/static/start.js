@@ -1,8 +1,7 @@
 // The start page: a game against a bot at once, any other new game, the last game, recorded games.
 
-import { filesCard, post, setSetting, setting } from "./api.js";
-import { el, select, teamIcon } from "./dom.js";
-import { pasteCard } from "./position.js";
+import { keep, keepGame, look, setSetting, setting } from "./api.js";
+import { copy, el, fill, teamIcon } from "./dom.js";
 
 const PERSON = "";
 const OTHER = "other";
@@ -10,98 +9,83 @@ const OTHER = "other";
 export function startPage(main, menu) {
   document.title = "Carolus";
   main.className = "start";
+  const page = copy("start");
   const last = setting("game");
-  const more = el(
-    "details",
-    { class: "more" },
-    el("summary", {}, el("b", {}, "More"), " players, other bots, partners, rules"),
-    newGameForm(menu),
-  );
-  main.replaceChildren(
-    el("div", {}, levelsCard(menu), more),
-    el(
-      "div",
-      {},
-      last?.key &&
-        el(
-          "section",
-          { class: "card", "aria-labelledby": "last-title" },
-          el("h2", { id: "last-title" }, "Continue your last game"),
-          el(
-            "ul",
-            { class: "games" },
-            el("li", {}, el("a", { href: `/game/${encodeURIComponent(last.key)}` }, [last.names].flat().join(", "))),
-          ),
-        ),
-      filesCard(menu),
-      pasteCard(),
-    ),
-  );
+  page.levels.append(...levelButtons(menu, page.levels, page.problem));
+  page.more.append(newGameForm(menu));
+  page.last.hidden = !last;
+  page.link.textContent = last?.names?.join(", ");
+  page.link.onclick = () => keep("game", last);
+  page.right.append(recordsCard(menu));
+  main.replaceChildren(page.all);
 }
 
-/** Start a game and go to it; `change(isSent)` lets buttons wait, as a second click would start a second game. */
-async function startGame(asked, problem, change) {
+/** A card that lists the files named on the command line, and takes a record as text. */
+export function recordsCard(menu) {
+  const card = copy("records");
+  const link = (name, file) => el("li", {}, el("a", { href: `/replay/${file}` }, name));
+  card.files.append(...menu.files.map(link));
+  card.paste.onsubmit = async (event) => {
+    event.preventDefault();
+    try {
+      const record = JSON.parse(card.text.value);
+      await look("view", { record, at: 0 });
+      keep("replay", record);
+      location.assign("/replay/own");
+    } catch (error) {
+      card.problem.textContent = error.message;
+    }
+  };
+  return card.all;
+}
+
+/** Start a game and go to it; `place` is inert meanwhile, as a second click would start a second game. */
+async function startGame(asked, problem, place) {
   problem.textContent = "";
-  change(true);
+  place.inert = true;
   try {
-    const game = await post("games", asked);
-    location.assign(`/game/${game.key}`);
+    keepGame((await look("view", asked)).record);
+    location.assign("/game");
   } catch (error) {
     problem.textContent = error.message;
-    change(false);
+    place.inert = false;
   }
 }
 
-function levelsCard(menu) {
-  const problem = el("p", { class: "problem", role: "alert" });
-  const buttons = menu.levels.map((level) => {
-    const title = level.name[0].toUpperCase() + level.name.slice(1);
-    const asked = () => ({
-      rules: { ...menu.rules, players: 2 },
-      agents: [null, level.agent],
-      names: [setting("start")?.seats?.[0]?.name ?? null, `${title} bot`],
-      seed: null,
-    });
-    const start = () =>
-      startGame(asked(), problem, (isSent) => {
-        for (const one of buttons) one.disabled = isSent;
-      });
-    return el(
-      "button",
-      { type: "button", class: `level ${level.name}`, onclick: start },
-      el("b", {}, title),
-      el("span", {}, level.about),
-      el("small", {}, level.agent),
-    );
+function levelButtons(menu, levels, problem) {
+  return menu.levels.map(({ name, about, agent }) => {
+    const title = name[0].toUpperCase() + name.slice(1);
+    const start = () => {
+      const names = [setting("start")?.seats?.[0]?.name ?? null, `${title} bot`];
+      const asked = { rules: { ...menu.rules, players: 2 }, agents: [null, agent], names };
+      return startGame(asked, problem, levels);
+    };
+    const inside = [el("b", {}, title), el("span", {}, about), el("small", {}, agent)];
+    return el("button", { type: "button", class: `level ${name}`, onclick: start }, inside);
   });
-  return el(
-    "section",
-    { class: "card first", "aria-labelledby": "first-title" },
-    el("h1", { id: "first-title" }, "Play against a bot"),
-    el("div", { class: "levels" }, buttons),
-    problem,
-  );
 }
 
-/** The form; `position`: the rules, seats and place in a file of a recorded game; null: a new game. */
+/** The form; `position`: the rules, seats and record of a game to go on with; null: a new game. */
 export function newGameForm(menu, position = null) {
-  const isFixed = position !== null; // the rules are the record's
-  const kept = setting("start", {});
-  const known = { ...menu.rules, ...(position ?? kept).rules };
-  const seats = [0, 1, 2, 3].map((seat) => seatFields(menu, seat, (position ?? kept).seats?.[seat]));
-  const players = [2, 3, 4].map((value) =>
-    el("input", { type: "radio", name: "players", value, id: `players-${value}`, disabled: isFixed }),
-  );
-  for (const input of players) input.checked = Number(input.value) === known.players;
+  const before = position ?? setting("start", {});
+  const known = { ...menu.rules, ...before.rules };
+  const parts = copy("new-game");
+  const { form, players, legend, options, problem, send, seed } = parts;
+  const seats = [0, 1, 2, 3].map((seat) => seatFields(menu, seat, before.seats?.[seat]));
   const rules = menu.options
     .filter((option) => option.name !== "players")
-    .map((option) => ruleField(option, known[option.name], isFixed));
+    .map((option) => ruleField(option, known[option.name], position !== null));
   const partners = rules.find((rule) => rule.name === "partners").field;
-  const seed = el("input", { type: "number", name: "seed", min: 0, max: menu.max_seed, value: "" });
-  const legend = el("legend", {});
-  const problem = el("p", { class: "problem", role: "alert" });
-  const send = el("button", { class: "primary", type: "submit" }, isFixed ? "Play" : "Start");
-  const count = () => Number(players.find((input) => input.checked).value);
+  const count = () => Number(form.elements.players.value);
+  form.elements.players.value = known.players;
+  seed.max = menu.max_seed;
+  parts.seats.append(...seats.map((fields) => fields.row));
+  parts.rules.prepend(...rules.map((rule) => rule.row));
+  if (position) {
+    players.disabled = true; // the rules are the record's
+    parts.title.textContent = "Play from here";
+    send.textContent = "Play";
+  }
 
   function show() {
     seats.forEach((fields, seat) => {
@@ -109,57 +93,24 @@ export function newGameForm(menu, position = null) {
       const team = partners.value === "adjacent" ? Math.floor(seat / 2) : seat % 2;
       fields.team.replaceChildren(teamIcon(count() === 4 ? team : Math.min(seat, 2)));
     });
-    if (!isFixed) partners.disabled = count() !== 4;
+    if (!position) partners.disabled = count() !== 4;
     legend.textContent = count() === 4 ? "Seats, clockwise; partners share castles" : "Seats, clockwise";
   }
 
-  function start(event) {
+  form.onchange = show;
+  form.onsubmit = (event) => {
     event.preventDefault();
     const chosen = seats.slice(0, count()).map((fields) => fields.value());
     const asked = {
+      record: position?.record,
+      rules: { players: count(), ...Object.fromEntries(rules.map((rule) => [rule.name, rule.value()])) },
       agents: chosen.map((seat) => seat.agent),
       names: chosen.map((seat) => seat.name),
       seed: seed.value === "" ? null : Number(seed.value),
     };
-    if (isFixed) asked.replay = position.replay;
-    else {
-      asked.rules = { players: count(), ...Object.fromEntries(rules.map((rule) => [rule.name, rule.value()])) };
-      setSetting("start", { rules: asked.rules, seats: chosen });
-    }
-    return startGame(asked, problem, (isSent) => (send.disabled = isSent));
-  }
-
-  const options = el(
-    "details",
-    {},
-    el("summary", {}, "Options"),
-    el(
-      "div",
-      { class: "options" },
-      rules.map((rule) => rule.row),
-      el("label", {}, el("span", {}, "Seed (empty: random)"), seed),
-    ),
-  );
-  const form = el(
-    "form",
-    { class: "card", onsubmit: start, onchange: show, "aria-labelledby": "new-title" },
-    el(isFixed ? "h1" : "h2", { id: "new-title" }, isFixed ? "Play from here" : "New game"),
-    el(
-      "fieldset",
-      { class: "segments" },
-      el("legend", {}, "Players"),
-      players.map((input) => el("span", {}, input, el("label", { for: input.id }, input.value))),
-    ),
-    el(
-      "fieldset",
-      { class: "seats" },
-      legend,
-      seats.map((fields) => fields.row),
-    ),
-    options,
-    problem,
-    send,
-  );
+    if (!position) setSetting("start", { rules: asked.rules, seats: chosen });
+    return startGame(asked, problem, form);
+  };
   form.addEventListener("invalid", () => (options.open = true), true); // to show the field that is wrong
   show();
   return form;
@@ -169,8 +120,9 @@ export function newGameForm(menu, position = null) {
 function ruleField({ name, about, among, or_none: orNone, default: usual }, known, disabled) {
   const isWord = typeof usual === "string";
   const field = isWord
-    ? select({ name, disabled }, among, known)
+    ? el("select", { name, disabled })
     : el("input", { type: "number", name, min: among[0], max: among[1], value: known ?? "", disabled });
+  if (isWord) fill(field, among, known);
   const title = name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
   const empty = orNone ? null : usual;
   return {
@@ -184,38 +136,26 @@ function ruleField({ name, about, among, or_none: orNone, default: usual }, know
 function seatFields(menu, seat, given) {
   const before = given ?? { name: "", agent: seat === 0 ? null : "planner" };
   const isOther = before.agent !== null && !menu.agents.some((agent) => agent.spec === before.agent);
-  const kind = el(
-    "select",
-    { "aria-label": `Seat ${seat + 1}` },
-    el("option", { value: PERSON }, "a person"),
-    menu.agents.map((agent) => el("option", { value: agent.spec }, `${agent.spec}: ${agent.about}`)),
+  const { row, team, kind, name, spec } = copy("seat");
+  kind.append(
+    ...menu.agents.map((agent) => el("option", { value: agent.spec }, `${agent.spec}: ${agent.about}`)),
     el("option", { value: OTHER }, "another bot…"),
   );
-  kind.value = before.agent === null ? PERSON : isOther ? OTHER : before.agent;
-  const name = el("input", {
-    "aria-label": `Name in seat ${seat + 1}`,
-    maxlength: 40,
-    placeholder: `Player ${seat + 1}`,
-    value: before.name ?? "",
-    autocomplete: "off",
-  });
-  const spec = el("input", {
-    "aria-label": `Bot in seat ${seat + 1}`,
-    maxlength: 200,
-    placeholder: "mcts:sims=400",
-    value: isOther ? before.agent : "",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
-  const team = el("span", { class: "team" });
+  kind.value = isOther ? OTHER : (before.agent ?? PERSON);
+  kind.ariaLabel = `Seat ${seat + 1}`;
+  name.ariaLabel = `Name in seat ${seat + 1}`;
+  name.placeholder = `Player ${seat + 1}`;
+  name.value = before.name ?? "";
+  spec.ariaLabel = `Bot in seat ${seat + 1}`;
+  spec.value = isOther ? before.agent : "";
   const show = () => {
     name.hidden = kind.value !== PERSON;
     spec.hidden = kind.value !== OTHER;
   };
-  kind.addEventListener("change", show);
+  kind.onchange = show;
   show();
   return {
-    row: el("div", { class: "seat" }, team, kind, name, spec),
+    row,
     team,
     value: () => ({
       name: kind.value === PERSON ? name.value.trim() || null : null,

@@ -1,14 +1,13 @@
 """Play Carolus in the browser or in the terminal, and view recorded games.
 
-    python -m carolus_env.play
-    python -m carolus_env.play games.jsonl.gz --lost planner
+    carolus play
+    carolus play games.jsonl.gz --lost planner
 
 The page can be reached from this machine only. The viewer opens FILEs of game records.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from carolus_env.system.failures import MissingExtraError, UserError
 from carolus_env.system.options import declared, group, option
 
 _NEW: Final = "options of a new game in the terminal"
-PROGRAM: Final = "python -m carolus_env.play"
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,10 @@ class PlayOptions:
     """The options of the command."""
 
     files: tuple[str, ...] = option(
-        (), "game records, .jsonl or .jsonl.gz", positional=True, metavar="FILE"
+        (),
+        "game records, .jsonl or .jsonl.gz, - for standard input",
+        positional=True,
+        metavar="FILE",
     )
     lost: str | None = option(
         None, "open only the games of the FILEs that BOT lost", kind=str, metavar="BOT"
@@ -69,9 +70,9 @@ MODES: Final = {
 """The options that each way to play uses; it refuses the rest."""
 
 
-@command(PROGRAM)
+@command("carolus play")
 def main(arguments: Sequence[str], program: str) -> int:
-    """Run the command; returns the exit code."""
+    """Open the page or the terminal, and return the exit code."""
     options, given = parse(PlayOptions, arguments, program, __doc__)
     mode = "the page"
     if options.terminal:
@@ -94,19 +95,18 @@ def _serve(options: PlayOptions, program: str) -> int:
     files = []
     for path in options.files:
         try:
-            files.append(GameFile.from_path(path, options.lost))
-        except RecordError as error:
-            raise UserError(f"{path}: {error}") from error
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror or error}") from error
+            files.append(GameFile(path, options.lost))
+        except (OSError, RecordError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"{path}: {reason}") from error
     api = Api(Roster(options.bot), files)
     try:
         listening = server.open_socket(options.port)
     except OSError as error:
         raise UserError(f"port {options.port}: {error.strerror or error}") from error
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
-    if api.named_files:
-        address += f"replay/{next(iter(api.named_files))}"
+    if files:
+        address += "replay/0"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
@@ -118,6 +118,8 @@ def _terminal(options: PlayOptions) -> int:
 
     if len(options.files) > 1:
         raise UserError(f"the terminal plays one FILE, got {len(options.files)}")
+    if "-" in options.files:
+        raise UserError("the terminal reads your moves from the standard input: name a FILE")
     roster = Roster(options.bot)
     if options.files:
         try:
@@ -131,7 +133,3 @@ def _terminal(options: PlayOptions) -> int:
         )
     terminal.run(session, roster)
     return DONE
-
-
-if __name__ == "__main__":
-    sys.exit(main())
