@@ -4,7 +4,7 @@
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
-numbers (docs/environments.md#whole-turns). Four things are specific to the game:
+numbers (docs/environments.md). Four things are specific to the game:
 
 - Masks. AgileRL reads ``info["action_mask"]`` of the vector environment, in play and in the update.
 - Autoreset in the same step, so that every step is a decision. In next-step mode some steps only

@@ -1,8 +1,8 @@
 """What the examples of whole turns with PyTorch share: a network over candidates, and its agent.
 
 A step of ``CarolusMagnusTurns-v0`` is a choice among candidates, each a row of numbers
-(docs/environments.md#whole-turns). A `Scorer` applies the same weights to every row, so that no place of the list is
-learnt anew. Needs ``torch`` and ``safetensors``.
+(docs/environments.md). A `Scorer` applies the same weights to every row, so that no place of the
+list is learnt anew. Needs ``torch`` and ``safetensors``.
 """
 
 from __future__ import annotations

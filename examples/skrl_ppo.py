@@ -4,7 +4,7 @@
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
-numbers (docs/environments.md#whole-turns). Four things are specific to the game:
+numbers (docs/environments.md). Four things are specific to the game:
 
 - Masks. skrl's agents know none, so the model masks its logits itself. It reads the mask off the
   observation: a row begins with 1 where there is a candidate, and is all 0 where there is none.

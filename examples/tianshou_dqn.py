@@ -4,7 +4,7 @@
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
-numbers (docs/environments.md#whole-turns). Three things are specific to the game:
+numbers (docs/environments.md). Three things are specific to the game:
 
 - Masks. Tianshou looks for them in an observation of ``obs`` and ``mask``; a Gymnasium wrapper
   names them so. Then exploration, play and the targets' maxima are over legal candidates.

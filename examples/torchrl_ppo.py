@@ -4,7 +4,7 @@
     carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
-numbers (docs/environments.md#whole-turns). Four things are specific to the game:
+numbers (docs/environments.md). Four things are specific to the game:
 
 - Masks are in the observation (``masks="observation"``), where TorchRL looks for them: the
   transform ActionMask keeps random actions legal, and MaskedCategorical the policy's.

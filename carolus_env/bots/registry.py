@@ -313,5 +313,5 @@ register(
 register(
     "exe",
     _of_higher_layer("carolus_env.integrations.external:make_external"),
-    "a program in any language: exe:./bot,seconds=1 (docs/write_a_bot.md#in-any-language)",
+    "a program in any language: exe:./bot,seconds=1 (docs/write_a_bot.md)",
 )

@@ -3,8 +3,8 @@
     carolus engine planner
     carolus engine search:2p,seconds=1
 
-Requests come on the standard input and answers go to the standard output. docs/write_a_bot.md has the
-messages.
+Requests come on the standard input and answers go to the standard output. docs/write_a_bot.md
+has the messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Boards as SVG, pixels, text and animations, drawn from states alone (docs/play.md#draw-a-game)."""
+"""Boards as SVG, pixels, text and animations, drawn from states alone (docs/play.md)."""
 
 from carolus_env.drawing.animation import save_animation
 from carolus_env.drawing.board import board_svg

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW_DEALS: Final = 50
-"""Number of deals below which the ratings' intervals are too narrow (docs/evaluation.md#how-results-are-counted)."""
+"""Number of deals below which the ratings' intervals are too narrow (docs/evaluation.md)."""
 
 
 def check_installed() -> None:

@@ -45,7 +45,7 @@ from carolus_env.system.threads import MOST_THREADS
 from carolus_env.system.untrusted import shown
 
 BASE: Final = "rollout_policy"
-"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/bench.md#rollouts)."""
+"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/bench.md)."""
 
 PORTION: Final = 100
 """Games of each candidate that are played together, and share their first rolls out."""

@@ -54,7 +54,7 @@ class DecisionAgent(Agent):
         """Choose an action in each game; the same for the same arrays.
 
         Args:
-            observations: ``(N, length)``, as the environments give them (docs/environments.md#the-observation).
+            observations: ``(N, length)``, as the environments give them (docs/environments.md).
             masks: ``(N, 95)`` bool, the legal actions.
 
         Returns:
@@ -95,7 +95,7 @@ class TurnAgent(Agent):
         """Choose a candidate in each game; the same for the same arrays.
 
         Args:
-            rows: ``(N, K, length)`` float32, a row for each candidate, then zeros (docs/environments.md#whole-turns).
+            rows: ``(N, K, length)`` float32, a row for each candidate, then zeros.
             masks: ``(N, K)`` bool, which rows are candidates.
 
         Returns:

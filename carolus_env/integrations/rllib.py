@@ -53,8 +53,8 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     game ends, all are: everyone is paid, whoever moved last. An observation is what
     `ActionMaskingTorchRLModule` expects,
 
-    - ``"observations"``: ``(length,)`` float32 (docs/environments.md#the-observation), or with ``turns``
-      ``(K, length)`` float32, a row for each candidate (docs/environments.md#whole-turns);
+    - ``"observations"``: ``(length,)`` float32 (docs/environments.md), or with ``turns``
+      ``(K, length)`` float32, a row for each candidate (docs/environments.md);
     - ``"action_mask"``: ``(95,)`` or ``(K,)`` float32, 1 for what is legal; all 0 after the end.
 
     Rewards are 0 until the end, then the payoffs, which sum to 0. A game that reaches

@@ -56,7 +56,7 @@ LEVELS: Final = (
         {2: "search:2p,sims=100", 3: "search:3p,sims=100", 4: "search:4p,sims=100"},
     ),
 )
-"""Levels from weakest to strongest: about -1,000, about -300 and above all of docs/evaluation.md."""
+"""Levels from weakest to strongest: about -1,000, about -300, above the ladder."""
 
 
 class RosterError(ValueError):

@@ -94,7 +94,7 @@ MEANINGS: Final = {
     "observations": (
         "uint8 or float32",
         "(D, length)",
-        "the observation of the player to move (docs/environments.md#the-observation); may be left out",
+        "the observation of the player to move (docs/environments.md); may be left out",
     ),
     "masks": ("int8", "(D, 95)", "the legal actions; may be left out"),
     "actions": ("uint8", "(D,)", "the action number"),
