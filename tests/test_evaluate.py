@@ -200,7 +200,8 @@ def test_a_bots_error_is_reported_with_its_line_or_its_traceback(run, tmp_path, 
     words = ("greedy", f"{path}:raises", "--games", "2", "--workers", workers)
     code, _, err = run(*words)
     assert code == 2
-    assert err.startswith(
+    said = f"carolus evaluate: agent '{path}:raises' failed with KeyError: 'no such key'"
+    assert err.startswith(said)
         f"carolus evaluate: agent '{path}:raises' failed with KeyError: 'no such key'"
     )
     assert err.endswith("(faulty.py, line 2)\n") and err.count("\n") == 1
