@@ -202,8 +202,6 @@ def test_a_bots_error_is_reported_with_its_line_or_its_traceback(run, tmp_path, 
     assert code == 2
     said = f"carolus evaluate: agent '{path}:raises' failed with KeyError: 'no such key'"
     assert err.startswith(said)
-        f"carolus evaluate: agent '{path}:raises' failed with KeyError: 'no such key'"
-    )
     assert err.endswith("(faulty.py, line 2)\n") and err.count("\n") == 1
     code, _, err = run(*words, "--traceback")
     lines = err.splitlines()
