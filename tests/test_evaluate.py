@@ -177,7 +177,7 @@ def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str,
     code, out, err = run(*filled(words).split())
     assert (code, out) == (2, "")
     assert err.count(f"{bot_file}:") <= 1, "an agent of a file is named once"
-    assert filled(said) in err and err.startswith("evaluate.py: ")
+    assert filled(said) in err and err.startswith("carolus evaluate: ")
     assert err.count("\n") == 1
 
 
@@ -188,7 +188,8 @@ def test_a_bots_error_is_reported_with_its_line_or_its_traceback(run, tmp_path, 
     words = ("greedy", f"{path}:raises", "--games", "2", "--workers", workers)
     code, _, err = run(*words)
     assert code == 2
-    assert err.startswith(f"evaluate.py: agent '{path}:raises' failed with KeyError: 'no such key'")
+    said = f"carolus evaluate: agent '{path}:raises' failed with KeyError: 'no such key'"
+    assert err.startswith(said)
     assert err.endswith("(faulty.py, line 2)\n") and err.count("\n") == 1
     code, _, err = run(*words, "--traceback")
     lines = err.splitlines()
@@ -219,7 +220,7 @@ def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(run, bo
     code, out, err = run("greedy", f"{bot_file}:Vandal", "--games", 4, "--json", path, *quiet)
     assert code == 1
     assert "my_bots.py:Vandal" in out
-    assert err == f"evaluate.py: {path}: could not be written: No such file or directory\n"
+    assert err == f"carolus evaluate: {path}: could not be written: No such file or directory\n"
 
 
 @pytest.mark.parametrize(("stop", "code"), [("raise OSError('gone')", 2), ("", 130)])
@@ -325,12 +326,12 @@ def test_the_script_runs_from_anywhere_and_output_that_nobody_can_read_is_no_tra
     for output, code, said in (
         (subprocess.PIPE, 0, ""),
         (closed, 141, ""),
-        (full_disk, 1, "evaluate.py: the output"),
+        (full_disk, 1, "carolus evaluate: the output"),
     ):
         given = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
         done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, **given)
         assert (done.returncode, "Traceback" in done.stderr) == (code, False)
-        assert said in done.stderr and ("evaluate.py" in done.stderr) == bool(said)
+        assert said in done.stderr and ("carolus evaluate" in done.stderr) == bool(said)
         assert code or {"random #1", "random #2"} <= set(re.findall(r"random #\d", done.stdout))
     os.close(closed)
     os.close(full_disk)

@@ -140,7 +140,7 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
     assert {kind: [point[unit] for point in curve[kind]] for kind in curve} == POINTS[learner]
     assert (final["players"], final["about"][unit]) == (players, POINTS[learner]["training"][-1])
     assert final["about"]["rules"]["players"] == players
-    assert final["about"]["command"].startswith(f"python train.py --learner {learner}")
+    assert final["about"]["command"].startswith(f"carolus train --learner {learner}")
     kind = kind_of(learner).Config
     spec = f"{kind.bot or learner}:{folder}/best"
     pair = make(spec), make("random")
@@ -243,8 +243,8 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 if sys.argv[1].endswith(".py"):
     runpy.run_path(sys.argv[1])
-from carolus_env.commands import run
-sys.exit(run("train", sys.argv[1:], "python train.py"))
+from carolus_env.commands import main
+sys.exit(main(["train", *sys.argv[1:]]))
 """
 
 
@@ -445,7 +445,7 @@ def test_a_resumed_run_may_be_longer(run_of, learner):
     assert seconds == sorted(seconds), "those of the processes before count too"
     config = read(folder, "config")
     assert config["config"] == {**was["config"], option: amount}
-    assert config["command"].startswith(f"{was['command']}; python train.py --resume")
+    assert config["command"].startswith(f"{was['command']}; carolus train --resume")
     assert config["command"].endswith(f"--{option} {amount}")
 
 
