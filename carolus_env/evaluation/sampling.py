@@ -151,8 +151,7 @@ class Sampler:
         np.add.at(
             shares, (np.arange(games)[:, None], seats), engine.win_shares(states)[:, :players]
         )
-        if not over.all():
-            assert self.value is not None, "games can be unfinished only where a value is given"
+        if self.value is not None and not over.all():
             unfinished = np.flatnonzero(~over)
             shares[unfinished] = self.value(pick(states, unfinished))
         return Played(shares, decisions)
