@@ -273,7 +273,7 @@ class LearnerGames:
             legal = engine.are_legal(self.states, actions, rows=rows)
             engine.forfeit(self.states, rows=rows[~legal])
             engine.step(self.states, actions[legal], rows=rows[legal])
-        if self.watcher is not None:
+        if before is not None:
             self.watcher.decided(rows[legal], before[legal], actions[legal])
         return rows[legal]
 
