@@ -296,7 +296,7 @@ NUMBER = r"option {} must be a (whole )?number from {}, got {}"
         ("ppo:MODEL,candidates=3", NUMBER.format("candidates", "5 to 4,096", "3")),
         ("ppo:MODEL,temperature=-1", NUMBER.format("temperature", "0 to 100", "-1.0")),
         ("ppo:nowhere/p", r"^nowhere/p\.safetensors: cannot be read: No such file"),
-        ("ppo:5p", "^unknown model '5p'; did you mean"),
+        ("ppo:5p", "^unknown model '5p'; known are 2p, 3p, 4p"),
         ("search:2p,sims=0", NUMBER.format("sims", "1 to 10,000,000", "0")),
         ("search:2p,depth=3", "has no option 'depth'"),
         ("decisions:nowhere", "^unknown model 'nowhere'; known are"),
