@@ -117,7 +117,7 @@ def test_gymnasium_makes_every_mode(mode, kind):
 @pytest.mark.parametrize("mode", ["rgb_array", "human"])
 @pytest.mark.parametrize(("players", "opponents"), [(2, "greedy"), (3, ["greedy", "random"])])
 def test_rendering_changes_no_game(mode, players, opponents, frames, monkeypatch):
-    monkeypatch.setattr("carolus_env.envs.learner.board_pixels", lambda state, **_: None)
+    monkeypatch.setattr("carolus_env.envs.gym.board_pixels", lambda state, **_: None)
 
     def course(render_mode):
         env = CarolusEnv(players, opponents, render_mode=render_mode)

@@ -29,13 +29,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from carolus_env import engine
-from carolus_env.drawing.pixels import Window
+from carolus_env.drawing.pixels import WIDE, Window, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation as observing
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States
 from carolus_env.envs import options as shared
-from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents, Pictures
+from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.games.game import Game
 from carolus_env.system.options import array, instance, integer, one_of, seed_number, whole_number
@@ -44,6 +44,52 @@ MASKS = ("info", "observation")
 """Places for the masks of legal actions besides `action_masks`: the latter in infos, too."""
 VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
 """Render modes; not ``"human"``, as one window cannot hold all the games."""
+
+
+class Pictures:
+    """An observer of every decision, which draws games with their last decision marked.
+
+    It changes no game, but slows compiled opponents down, which then return to Python after each
+    decision.
+
+    Args:
+        games: the games to observe.
+        window: shows the first game after each decision; None: frames are drawn when asked for.
+        metadata: an environment's, with the ``render_fps`` of the window.
+    """
+
+    def __init__(
+        self, games: LearnerGames, window: Window | None = None, metadata: Any = None
+    ) -> None:
+        self._games, self._window, self._metadata = games, window, metadata
+        self._before = games.states.copy()
+        self._actions = np.full(games.n, -1)  # -1: none yet
+        games.watcher = self
+
+    def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        """Note that games have begun in ``rows``: no decision is marked."""
+        self._actions[rows] = -1
+        self.show()
+
+    def decided(
+        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        """Note the decisions in ``rows`` and the states before them, which a frame marks."""
+        self._before[rows] = before
+        self._actions[rows] = actions
+        if len(rows):
+            self.show()
+
+    def frame(self, row: int) -> npt.NDArray[np.uint8]:
+        """Return pixels, ``(height, width, 3)`` uint8."""
+        action = int(self._actions[row])
+        last = None if action < 0 else (self._before[row], action)
+        return board_pixels(self._games.states[row], last=last, **WIDE)
+
+    def show(self, *, wait: bool = True) -> None:
+        """Show the first game in the window, if there is one."""
+        if self._window is not None:
+            self._window.show(self.frame(0), self._metadata["render_fps"] if wait else None)
 
 
 class CarolusVectorEnv(VectorEnv):
@@ -435,7 +481,7 @@ class CarolusEnv(gymnasium.Env):
             for due in games.actions_of(number):
                 before = None if games.watcher is None else engine.copy(games.states)
                 game.play(due)
-                if games.watcher is not None and before is not None:
+                if games.watcher is not None:
                     games.watcher.decided(_ONLY, before, np.array([due]))
         except engine.IllegalActionError:
             if not self._vector._forfeits:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
 from carolus_env.bots.registry import is_function
-from carolus_env.drawing.pixels import WIDE, Window, board_pixels
 from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
@@ -77,52 +76,6 @@ class FinishedGames(NamedTuple):
         return self.payoffs[np.arange(len(self.rows)), self.seats]
 
 
-class Pictures:
-    """An observer of every decision, which draws games with their last decision marked.
-
-    It changes no game, but slows compiled opponents down, which then return to Python after each
-    decision.
-
-    Args:
-        games: the games to observe.
-        window: shows the first game after each decision; None: frames are drawn when asked for.
-        metadata: an environment's, with the ``render_fps`` of the window.
-    """
-
-    def __init__(
-        self, games: LearnerGames, window: Window | None = None, metadata: Any = None
-    ) -> None:
-        self._games, self._window, self._metadata = games, window, metadata
-        self._before = games.states.copy()
-        self._actions = np.full(games.n, -1)  # -1: none yet
-        games.watcher = self
-
-    def begun(self, rows: npt.NDArray[np.int64]) -> None:
-        """Note that games have begun in ``rows``: no decision is marked."""
-        self._actions[rows] = -1
-        self.show()
-
-    def decided(
-        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
-    ) -> None:
-        """Note the decisions in ``rows`` and the states before them, which a frame marks."""
-        self._before[rows] = before
-        self._actions[rows] = actions
-        if len(rows):
-            self.show()
-
-    def frame(self, row: int) -> npt.NDArray[np.uint8]:
-        """Return pixels, ``(height, width, 3)`` uint8."""
-        action = int(self._actions[row])
-        last = None if action < 0 else (self._before[row], action)
-        return board_pixels(self._games.states[row], last=last, **WIDE)
-
-    def show(self, *, wait: bool = True) -> None:
-        """Show the first game in the window, if there is one."""
-        if self._window is not None:
-            self._window.show(self.frame(0), self._metadata["render_fps"] if wait else None)
-
-
 class LearnerGames:
     """``n`` games, each waiting for its learner's decision.
 
@@ -140,13 +93,13 @@ class LearnerGames:
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
-        watcher: an observer of every decision, or None.
+        watcher: an observer of every decision, such as `envs.gym.Pictures`, or None.
 
     Raises:
         ValueError: for ``n``, ``seat`` or opponents that are not allowed.
     """
 
-    watcher: Pictures | None = None
+    watcher: Any = None
     actions: int = ACTIONS
     """Upper bound of the numbers that `step` takes."""
 
@@ -320,7 +273,7 @@ class LearnerGames:
             legal = engine.are_legal(self.states, actions, rows=rows)
             engine.forfeit(self.states, rows=rows[~legal])
             engine.step(self.states, actions[legal], rows=rows[legal])
-        if self.watcher is not None and before is not None:
+        if before is not None:
             self.watcher.decided(rows[legal], before[legal], actions[legal])
         return rows[legal]
 

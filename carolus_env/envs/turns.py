@@ -159,7 +159,7 @@ class TurnGames(LearnerGames):
             games, numbers = deciding[going], numbers[going]
             before = None if self.watcher is None else pick(self.states, games)
             engine.step(self.states, numbers, rows=games)
-            if self.watcher is not None and before is not None:
+            if self.watcher is not None:
                 self.watcher.decided(games, before, numbers)
         return deciding
 
