@@ -34,8 +34,6 @@ export function cut(record, at) {
   return { ...record, events: record.events.slice(0, at), result: null };
 }
 
-// ------------------------------------------------------------------------------------ the browser
-
 /** A setting of this browser. */
 export function setting(name, otherwise) {
   try {

@@ -16,8 +16,7 @@ document.addEventListener("keydown", (event) => {
 async function start() {
   const main = document.getElementById("main");
   const [, page, key] = location.pathname.split("/");
-  const link = { "": "to-start", replay: "to-replay" }[page];
-  if (link) document.getElementById(link).setAttribute("aria-current", "page");
+  document.getElementById({ "": "to-start", replay: "to-replay" }[page])?.setAttribute("aria-current", "page");
   try {
     const menu = await get("menu");
     Object.assign(looks, menu.icons);

@@ -145,7 +145,7 @@ class GamePage {
   /** Show the decisions that a bot has taken one by one, until the bots are paused; then the rest is dropped. */
   async follow(view) {
     const first = this.view.at;
-    const pace = () => SPEEDS[this.parts.speed.value];
+    const pace = () => SPEEDS[this.parts.speed.value]; // it may change meanwhile
     const wait = () => new Promise((resolve) => setTimeout(resolve, pace()));
     const stops = view.record.events.flatMap((event, index) => (index > first && "action" in event ? [index] : []));
     for (const stop of stops) {

@@ -25,9 +25,8 @@ export class Log {
 
   /** Mark the events that are news, by their numbers. */
   markFresh(events) {
-    const fresh = new Set(events);
     this.lines.forEach((line, k) => {
-      this.list.children[k].classList.toggle("fresh", fresh.has(line.event));
+      this.list.children[k].classList.toggle("fresh", events.includes(line.event));
     });
   }
 

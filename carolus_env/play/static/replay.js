@@ -64,8 +64,8 @@ class Viewer {
     parts.save.onclick = () => saveRecord(this.game.record);
     parts.steps.onclick = ({ target }) => target.dataset.key && this.go(this.target(target.dataset.key));
     parts.log.onclick = ({ target }) => {
-      const line = target.closest("[data-event]");
-      if (line) this.go(Number(line.dataset.event) + 1);
+      const event = target.closest("[data-event]")?.dataset.event;
+      if (event) this.go(Number(event) + 1);
     };
     addEventListener("hashchange", () => this.open());
     document.addEventListener("keydown", (event) => this.keyDown(event));

@@ -69,9 +69,8 @@ export class Stage {
 
 /** The heading of a game: whose turn it is, or the outcome. */
 export function heading(view) {
-  if (view.outcome) return view.outcome;
-  const name = view.names[view.seat];
-  return view.round === 0 ? `Set-up: ${name}` : `Round ${view.round}: ${name}`;
+  const round = view.round === 0 ? "Set-up" : `Round ${view.round}`;
+  return view.outcome ?? `${round}: ${view.names[view.seat]}`;
 }
 
 /** What a region or a decision comes to, for a screen reader. */
