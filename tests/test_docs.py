@@ -93,7 +93,7 @@ def test_each_snippet_of_a_page_runs_alone(page, tmp_path, monkeypatch, capsys):
         if not any(name in snippet for name in missing):
             names |= run(snippet, tmp_path)
     if page == "play":
-        assert {path.suffix for path in tmp_path.glob("game.*")} == {".svg", ".html", ".gif"}
+        assert {path.suffix for path in tmp_path.glob("game.*")} == {".svg", ".gif"}
     elif page == "integrations":  # an untrained policy loses
         assert np.mean(names["payoffs"]) < -0.2
         if "model" in names:  # as the page says

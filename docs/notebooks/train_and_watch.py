@@ -68,9 +68,9 @@ for name, agent in (("untrained", untrained), ("trained", mine)):
 # %% [markdown]
 # ## Watch
 #
-# A game against that `planner`, decision by decision. It is recorded as it is played; the buttons
-# step through it, and the page works without a server. `carolus play` shows records in the browser,
-# with the agents' opinions ([viewer](../play.md#viewer)).
+# A game against that `planner`, decision by decision. It is recorded as it is played, and the film
+# plays by itself. `carolus play` shows records in the browser: step through them there, with the
+# agents' opinions ([viewer](../play.md#viewer)).
 
 # %%
 agents = mine, ce.make("planner:errors=0.2")
