@@ -11,7 +11,6 @@ from carolus_env.notation.moves import (
     read_moves,
     region_text,
     roll_text,
-    turn_text,
     turn_texts,
 )
 from carolus_env.notation.positions import from_text, to_line
@@ -29,6 +28,5 @@ __all__ = [
     "region_text",
     "roll_text",
     "to_line",
-    "turn_text",
     "turn_texts",
 ]

@@ -227,15 +227,6 @@ def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[
         yield list(turn)
 
 
-def turn_text(state: np.void, actions: Iterable[int]) -> str:
-    """Return the text of a player's actions in a row: ``2 red>court!, E+2 A takes 4-6``.
-
-    Raises:
-        ValueError: when they cannot be played one after the other.
-    """
-    return _turn_text(list(play_events(single(state), [{"action": a} for a in actions])))
-
-
 def _turn_text(turn: list[Played]) -> str:
     return ", ".join(_run(list(run)) for _, run in itertools.groupby(turn, _run_of))
 

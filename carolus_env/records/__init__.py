@@ -14,7 +14,6 @@ from carolus_env.records.comparison import Difference, replay, replayed
 from carolus_env.records.jsonl import (
     read_records,
     record_line,
-    scan_file,
     scan_records,
     write_records,
 )
@@ -55,7 +54,6 @@ __all__ = [
     "replay",
     "replayed",
     "result_of",
-    "scan_file",
     "scan_records",
     "start_of",
     "state_of",

@@ -284,7 +284,6 @@ def to_arrays(
     out: str | os.PathLike[str] | None = None,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
-    ends: States | None = None,
 ) -> Arrays:
     """Play games on the engine, and note every decision.
 
@@ -296,7 +295,6 @@ def to_arrays(
             held there, and `load_arrays` opens them again.
         threads: number of threads that share the games; the arrays do not depend on it.
         progress: a function of the number of games that are done.
-        ends: ``(G,)`` games to write the last position of each game into.
 
     Raises:
         ValueError: when an event is not the one that is due, or a game is not over; it names
@@ -330,8 +328,6 @@ def to_arrays(
             part = slice(start, min(start + _SIDE_BY_SIDE, len(games.starts)))
             states = copy(games.starts[part])
             _note_decisions(games, states, data, firsts, part, observation, threads)
-            if ends is not None:
-                ends[part] = states
             if progress is not None:
                 progress(part.stop)
         if out is None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
-import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -93,30 +93,16 @@ def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]
         OSError: when the file cannot be opened or read.
     """
     with reading(path) as file:
-        yield from scan_file(file, os.fspath(path))
+        yield from _scanned(file, os.fspath(path))
 
 
-def scan_file(
-    file: BinaryIO, name: str, *, most: int | None = None
-) -> Iterator[tuple[int, Record | RecordError]]:
-    """Yield `scan_records` of an open file.
-
-    Args:
-        file: a file, positioned where its content begins.
-        name: the file's name, for errors; a name in ``.gz`` says that it is gzip.
-        most: bytes of unpacked content after which reading ends; None: no limit.
-    """
+def _scanned(file: BinaryIO, name: str) -> Iterator[tuple[int, Record | RecordError]]:
     plain = io.BufferedReader(file)  # type: ignore[type-var]  # an open file will do
     packed = is_gzip(name) or plain.peek(2)[:2] == b"\x1f\x8b"
     content: Any = gzip.GzipFile(fileobj=plain) if packed else plain
-    number, remaining = 0, most if most is not None else math.inf
-    while True:
-        number += 1
+    for number in itertools.count(1):
         try:
             line = _next_line(content)
-            remaining -= len(line)
-            if remaining < 0:
-                raise _DamageError(f"there are more than {most:,} bytes: reading ends here")
         except _DamageError as damage:
             yield number, RecordError(str(damage), name, number)
             return
