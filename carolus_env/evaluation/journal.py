@@ -27,7 +27,7 @@ Sources = Sequence[Mapping[str, str]]
 """What each agent of a plan plays by, see `bots.fingerprint`."""
 
 FORMAT: Final = "carolus-tournament"
-VERSION: Final = 2
+VERSION: Final = 1
 FIELDS: Final = {
     "shares": (0, 1),
     "castles": (0, 15),
