@@ -320,7 +320,7 @@ def test_an_edit_of_the_package_is_told_to_those_who_play_by_it(tmp_path, monkey
         (1, lambda line: changed(line, sources=[{"a": 1}]), r"sources\[0\].a must be a string"),
         (1, lambda line: "[]", r"the header must be an object, got \[\]"),
         (1, lambda line: changed(line, format="x"), "format must be 'carolus-tournament', got 'x'"),
-        (1, lambda line: changed(line, version=1), "version must be 2, got 1"),
+        (1, lambda line: changed(line, version=2), "version must be 1, got 2"),
         (1, lambda line: changed(line, rules={"players": 9}), "players must be a whole number"),
         (1, lambda line: changed(line, versions=None), "versions must be an object"),
         (2, lambda line: line[:-5], "not JSON"),
