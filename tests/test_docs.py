@@ -50,15 +50,16 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
     assert names["match"].win_rate[0] > 0.9
     assert 0.9 < names["low"] < names["pairing"].win_rate[0] <= names["high"]
-    header, game = map(json.loads, re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    header, block = map(json.loads, re.findall(r"```json\n(.*?)```", page, re.DOTALL))
     plan = evaluation.Plan.from_dict(header)
-    evaluation.Tournament(plan).run(file=tmp_path / "games.jsonl")
-    lines = (tmp_path / "games.jsonl").read_text().splitlines()
-    assert json.loads(lines[1]) == game
-    assert json.loads(lines[0]).keys() == header.keys()
-    described = page.partition("| key |")[2].partition("These lines")[0]
-    keys = re.findall(r"^\| `(\w+)` \|", described, re.MULTILINE)
-    assert list(game) == keys
+    cup = evaluation.Tournament(plan)
+    cup.run(file=tmp_path / "games.jsonl")
+    first, written, *_ = map(json.loads, (tmp_path / "games.jsonl").read_text().splitlines())
+    assert first.keys() == header.keys() and written.keys() == block.keys()
+    assert {**written, "seconds": 0, "wall": 0} == {**block, "seconds": 0, "wall": 0}
+    described = page.partition("| field |")[2].partition("The games are")[0]
+    names = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", described, re.MULTILINE)))
+    assert tuple(names) == cup.results.dtype.names
 
 
 MISSING = {"integrations": ("ray", "pyspiel", "stable_baselines3")}
