@@ -97,7 +97,9 @@ def table(rows: list[Row]) -> str:
     for each in sorted(rows, key=lambda row: (row["players"], -row["elo"])):
         regret, *ends = (f"{100 * share:.1f}" for share in (each["regret"], *each["regret_ci95"]))
         low, high = each["elo_ci95"]
-        name = f"`{each['agent']}`" if "name" not in each else f"{each['name']} seed {each['seed']}"
+        name = each.get("name", f"`{each['agent']}`")
+        if "name" in each and "seed" in each:
+            name += f" seed {each['seed']}"
         rating = f"{each['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
         cells.append(((name,), each["players"], f"{rating}; {regret} % ({' - '.join(ends)})"))
     return by_players(["agent"], cells, rows)

@@ -74,7 +74,7 @@ def test_an_agent_is_measured_again_when_its_model_changes(tmp_path, monkeypatch
     monkeypatch.setattr(carolusbench, "row", row)
     words = f"x {spec} --players 2 --name Mine --learning 5 --seed 3 --save"
     monkeypatch.setattr(sys, "argv", words.split())
-    cells = "Mine | 2 | 5 | 3 | +7 (-5 to +20) | 2.0 % (0.0 - 10.0) | 1,000 | 0.3"
+    cells = "Mine seed 3 | +7 (-5 to +20); 2.0 % (0.0 - 10.0) | - | -"
     assert f"| {cells} |" in run("value_2p.safetensors")
     assert f"| {cells} |" in run("value_2p.safetensors") and measured == [(2, spec)]
     run("ppo_2p.safetensors")

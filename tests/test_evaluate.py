@@ -287,8 +287,8 @@ def test_what_the_extra_has_is_asked_for_before_anything_is_played(run, tmp_path
         code, out, err = run(*words)
     assert (code, out) == (1, "")
     assert "pip install 'carolus-env[evaluation]'" in err and err.count("\n") == 1
-    program = "import sys; sys.modules['rich'] = None; from carolus_env.commands import run; "
-    program += "sys.exit(run('evaluate', sys.argv[1:], 'python evaluate.py'))"
+    program = "import sys; sys.modules['rich'] = None; from carolus_env.commands import main; "
+    program += "sys.exit(main(['evaluate', *sys.argv[1:]]))"
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert "pip install 'carolus-env[evaluation]'" in done.stderr and done.stderr.count("\n") == 1
@@ -452,5 +452,5 @@ def test_what_was_written_names_the_command_and_the_commit(run, tmp_path):
     assert run("greedy", "random", "--games", 4, "--out", tmp_path / "a b", "--seed", 5)[0] == 0
     summary = json.loads((tmp_path / "a b" / "summary.json").read_text())
     words = f"greedy random --games 4 --out '{tmp_path}/a b' --seed 5"
-    assert summary["command"] == f"python evaluate.py {words}"
+    assert summary["command"] == f"carolus evaluate {words}"
     assert summary["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", summary["commit"])
