@@ -176,7 +176,8 @@ def check_self_play(learner, training, shown):
             assert 0 < point["entropy"] < np.log(6) and 0 <= point["clip_fraction"] < 1
     amount = {"ppo": "512 decisions", "value": "50 games"}[learner]
     assert f"players, {amount}, 2 workers" in shown
-    assert re.search(r"after \d+ \w+: [\d.]+% against planner, .*Elo -?\d+ \(-?\d+ to", shown)
+    elo = r"Elo on the ladder -?\d+ \(-?\d+ to"
+    assert re.search(rf"after \d+ \w+: [\d.]+% against planner, .*{elo}", shown)
     for phase in ("compiling, or loading", "learning from 0", "evaluating after"):
         assert f"{phase} " in shown, "a log has a line for each phase"
     assert ("for the same training time --learner value" in shown) == (learner == "ppo")
