@@ -104,7 +104,7 @@ def test_every_block_is_what_a_plain_reading_of_the_position_gives(rules):
 def test_strength_is_counted_up_to_what_a_byte_holds():
     """A region with 5 x 190 paladins, all of clans that player 0 holds."""
     heap = region(**dict.fromkeys(CLAN_NAMES, 190))
-    states = set_up(heap, courts=[[1] * 5], paladins_per_clan=200, round=166)
+    states = set_up(heap, courts=[[1] * 5], paladins_per_clan=200, round=166, max_rounds=200)
     for viewer in (0, 1):
         assert_reads(states, 0, viewer)
         obs = observation.unpack(observe(states, [viewer])[0], 2)
