@@ -16,7 +16,7 @@ import carolus_env as ce
 from carolus_env import bots, commands
 from carolus_env.commands import dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
-from carolus_env.system.command import USER_ERROR, plain_console
+from carolus_env.system.command import USER_ERROR
 from carolus_env.system.files import BusyError, locked
 
 ROOT = Path(__file__).parent.parent
@@ -119,9 +119,10 @@ def test_a_message_begins_with_the_command(words, capsys):
 )
 def test_a_command_that_is_suggested_can_be_pasted_into_a_shell(name, monkeypatch, capsys):
     given = ["--resume", Path("runs") / name]
-    monkeypatch.setattr(Path, "exists", lambda path: True)
-    text = train._continue(train.Job(PpoConfig(), given[1], "", {}, resumed=True), "carolus train")
-    plain_console().print(f"stopped and saved{text}")
+    job = train.Job(PpoConfig(), given[1], "", {}, resumed=True)
+    monkeypatch.setattr(train, "read_job", lambda arguments, program: job)
+    monkeypatch.setattr(train, "_train", lambda job, console: None)
+    assert train.main([]) == 130
     pasted = capsys.readouterr().out.partition("continue: ")[2]
     shell = subprocess.run(
         ["sh"], input=f"carolus() {{ printf '%s\\0' \"$@\"; }}\n{pasted}", stdout=subprocess.PIPE,

@@ -92,7 +92,7 @@ def test_a_request_has_the_moves_and_hides_the_dice(players):
 
 def test_the_page_shows_messages_as_they_are():
     page = (ROOT / "docs" / "write_a_bot.md").read_text()
-    block = page.split("```")[3].replace("\n   ", " ").strip()
+    block = page.partition("## In any language")[2].split("```")[3].replace("\n   ", " ").strip()
     kinds = list(protocol.MESSAGES)[:-1]
     for kind, line in zip(kinds, block.splitlines(), strict=True):
         assert protocol.read_message(line[2:].encode(), kind) == json.loads(line[2:])

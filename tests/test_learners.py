@@ -145,7 +145,7 @@ def test_a_run_leaves_the_files_of_the_documentation(runs, learner, players, rul
     spec = f"{kind.bot or learner}:{folder}/best"
     pair = make(spec), make("random")
     assert evaluation.play_pairing(pair, Rules(players), 6, seed=1).games >= 6
-    assert f"evaluate.py{spec}planner--players{players}" in shown.replace(" ", "")
+    assert f"carolusevaluate{spec}planner--players{players}" in shown.replace(" ", "")
     check_the_end(folder, shown)
     check_training(learner, curve["training"], shown)
     check_tensorboard(learner, folder / "tensorboard", unit)
@@ -260,7 +260,7 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert (tmp_path / "r" / "result.json").exists()
     done = blocked(["--learner", "sb3", "--runs", str(tmp_path), "--name", "other"])
     assert done.returncode == 1
-    expected = "train.py: torch is missing; --learner sb3 needs the extra 'sb3': pip install"
+    expected = "carolus train: torch is missing; --learner sb3 needs the extra 'sb3': pip install"
     assert done.stderr.startswith(expected)
     env = Path("carolus_env/envs/sb3.py").resolve(), "needs the extra 'sb3'"
     examples = (Path(f"examples/{name}.py") for name in ("ppo_torch", "clone_torch"))
@@ -729,7 +729,7 @@ def test_a_wrong_option_is_reported_before_anything_starts(
     for learner in learners.split():
         assert train.main(words(learner, tmp_path, *options.split())) == 2
         error = capsys.readouterr().err
-        assert error.startswith("train.py: ") and re.search(text, error), learner
+        assert error.startswith("carolus train: ") and re.search(text, error), learner
         assert not list(tmp_path.iterdir())
 
 
@@ -778,8 +778,8 @@ def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, 
         ("--config FILE", "epochs = 1.5", "FILE|epochs|a whole number|1.5"),
         ("--config FILE", 'partners = "beside"', "FILE|partners|opposite or adjacent|'beside'"),
         ("--config FILE", "players = ", "FILE|TOML"),
-        ("--config FILE.no", "", "train.py: FILE.no: "),
-        ("--resume FILE.no", "", "train.py: FILE.no: "),
+        ("--config FILE.no", "", "carolus train: FILE.no: "),
+        ("--resume FILE.no", "", "carolus train: FILE.no: "),
         ("--config", "", "--config"),
         ("--resume", "", "--resume"),
         ("--resume=FOLDER --learner ppo", "", "leave out --learner"),

@@ -14,7 +14,7 @@ from carolus_env.envs import gym, sb3
 from carolus_env.envs.learner import LearnerGames
 from carolus_env.envs.turns import TurnGames
 from carolus_env.evaluation import rollouts
-from carolus_env.learners.sb3 import Sb3Config, Sb3Run
+from carolus_env.learners.sb3 import Sb3Config, Sb3Learner
 from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
@@ -82,7 +82,7 @@ OPTIONS = [
     "commands.evaluate:EvaluateOptions",
     "commands.dataset:DatasetOptions",
     "commands.analyse:AnalyseOptions",
-    "play.__main__:PlayOptions",
+    "commands.play:PlayOptions",
     "learners.ppo:PpoConfig",
     "learners.td:TdConfig",
     "learners.sb3:Sb3Config",
@@ -105,7 +105,6 @@ def test_a_game_in_the_terminal_takes_them_all():
     assert session.record()["seed"] == 2**53 + 1
 
 
-def test_the_network_of_sb3_takes_a_seed_that_numpys_old_generators_refuse(tmp_path):
+def test_the_network_of_sb3_takes_a_seed_that_numpys_old_generators_refuse():
     config = Sb3Config(seed=2**64 - 1, envs=2, n_steps=4, batch_size=4)
-    run = Sb3Run(config, tmp_path, command="", show=lambda *_: None)
-    assert run._model(sb3.CarolusVecEnv(RULES, 2, dtype=np.uint8)).n_steps == 4
+    assert Sb3Learner(config).ppo.n_steps == 4

@@ -313,7 +313,9 @@ UNSTARTED: dict[str, Callable[[], Any]] = {
 def test_nothing_can_be_seen_of_a_game_that_has_not_started(kind, mode, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     env = UNSTARTED[kind](**({} if mode == "human" and "many" in kind else {"render_mode": mode}))
-    calls = [lambda: show(env), lambda: env.step(0)]
+    calls = [lambda: env.step(0)]
+    if "many" not in kind:
+        calls.append(lambda: show(env))
     if env.render_mode:
         calls.append(env.render)
     if hasattr(env, "action_masks"):

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rich import progress as bars
+import rich.progress as bars
 from rich.console import Console
 from rich.text import Text
 
