@@ -7,6 +7,7 @@ tells the browser to run no scripts but the server's own files.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -226,10 +227,9 @@ def serve(api: Api, listening: socket.socket, program: str) -> NoReturn:
     try:
         try:
             start_compiling(api.roster)
-            make_server(api).run(sockets=[listening])
-            code = 0
-        except KeyboardInterrupt:
-            code = 130
+            with contextlib.suppress(KeyboardInterrupt):  # not raised where it is ignored
+                make_server(api).run(sockets=[listening])
+            code = 130  # nothing but a signal ends it
             print(f"{program}: interrupted", file=sys.stderr)
         except BaseException:
             traceback.print_exc()
