@@ -37,7 +37,7 @@ left, the game ends at once and the team with the most castles wins. {limit}
 
 A round: in playing order, each player plays a disc, of another number than those played before, if
 possible. The lowest disc acts first. Each player in turn then
-1. plays {rules.dice} paladins from the reserve, each to the own court or onto a region;
+1. plays {rules.dice} paladins from the reserve, each to the player's court or onto a region;
 2. moves the Emperor clockwise, 1 step to as many as the disc's number (a region is a step), and
    settles the region where he stops;
 3. rolls {rules.dice} dice: paladins for the reserve. A crown is a paladin of a clan that the player
