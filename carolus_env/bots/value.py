@@ -94,14 +94,7 @@ class CandidateSelector(NamedTuple):
 
     @classmethod
     def of(cls, players: int, weights: Weights, width: int, most: int) -> CandidateSelector:
-        """Return a selector with scratch of its own; the weights are shared.
-
-        Args:
-            players: number of players.
-            weights: the network's weights.
-            width: an index into `plans.WIDTHS`: where paladins may go.
-            most: the number of a turn's plans to compare, the planner's best ones.
-        """
+        """Return a selector with scratch of its own; the weights are shared."""
         candidates = CandidateList.of(width, all_weights()[players].copy(), most)
         values = np.zeros((len(candidates.plans), MAX_TEAMS))
         return cls(Network.of(players, weights), candidates, values, np.zeros(1, STATE))
@@ -144,15 +137,7 @@ class Ahead(NamedTuple):
 
     @classmethod
     def of(cls, players: int, weights: Weights, most: int) -> Ahead:
-        """Allocate scratch to look ahead; the weights are shared.
-
-        Args:
-            players: number of players.
-            weights: the network's weights.
-            most: the number of a turn's plans to compare in the present position; ahead they are
-                at most `PLANS_AHEAD`, with paladins for the court or the region where the Emperor
-                stops.
-        """
+        """Allocate scratch to look ahead; the weights are shared."""
         most = min(most, PLANS_AHEAD[TEAMS[players]])
         return cls(CandidateSelector.of(players, weights, STOP, most), DiscScratch.new())
 
@@ -173,15 +158,7 @@ def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
 
 @separate
 def value_discs(s: np.void, ahead: Ahead, plans: I64, count: Int, values: F64) -> None:
-    """Write each team's win probability after each listed disc, by looking ahead.
-
-    Args:
-        s: a position of phase disc.
-        ahead: an `Ahead`.
-        plans: ``(K,)`` int64, the listed discs, as plans.
-        count: the number of them.
-        values: ``(K, 3)`` float64, written.
-    """
+    """Write each team's win probability after each listed disc, by looking ahead."""
     search_discs(s, legal.playable_discs, value_next, ahead.selector, ahead.discs)
     for k in range(count):
         disc = disc_of(first_of(plans[k]))

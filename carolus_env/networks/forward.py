@@ -111,11 +111,7 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, players: int, weights: Weights) -> Network:
-        """Return a network with scratch of its own; the weights are shared.
-
-        Raises:
-            ValueError: for the weights of another number of players.
-        """
+        """Return a network with scratch of its own; the weights are shared."""
         if len(weights.rows) != layout(players).rows:
             raise ValueError(f"weights must be of a network for {players} players")
         inputs, activations = Inputs.new(), Activations.new(weights, TEAMS[players])
@@ -322,15 +318,7 @@ def write_value(s: np.void, net: Network, values: Any) -> None:
 
 @separate
 def value_after(s: np.void, plan: Int, net: Network, after: Records, values: F64) -> None:
-    """Write each team's win probability after a plan, before any dice.
-
-    Args:
-        s: the position.
-        plan: the plan, see `plans.pack`.
-        net: a `Network`; unless the game is over then, it holds the inputs of the position.
-        after: ``(1,)`` STATE, written: the position after the plan.
-        values: ``(3,)`` float64, written.
-    """
+    """Write each team's win probability after a plan, before any dice."""
     after[0] = s
     play_plan(after[0], plan)
     write_value(after[0], net, values)

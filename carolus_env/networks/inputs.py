@@ -437,11 +437,7 @@ def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
 
 
 def encode_all(states: States) -> InputArrays:
-    """Encode games that are not over, of one number of players; there is no row where it is -1.
-
-    Raises:
-        ValueError: for games that are over, or of different numbers of players.
-    """
+    """Encode games that are not over, of one number of players; there is no row where it is -1."""
     players = common_players(as_states(states), "inputs")
     if (states["phase"] == OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
