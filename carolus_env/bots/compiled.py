@@ -316,14 +316,10 @@ class CheckedCompiled(Checked, CompiledAgent):
 class CheckedContext(NamedTuple):
     """Context of an agent that plays a game on, and whose choices are checked."""
 
-    turn: PlayOnContext
-    """The context without checks."""
-    memory: npt.NDArray[np.uint8]
-    """``(N, B)``: the bytes of the games."""
-    before: npt.NDArray[np.uint8]
-    """``(B,)``: those of the game before the choice."""
-    fault: npt.NDArray[np.int64]
-    """``(2,)``: the row and the action of a choice that fails, or -1."""
+    turn: PlayOnContext  # The context without checks
+    memory: npt.NDArray[np.uint8]  # ``(N, B)``: the bytes of the games
+    before: npt.NDArray[np.uint8]  # ``(B,)``: those of the game before the choice
+    fault: npt.NDArray[np.int64]  # ``(2,)``: the row and the action of a choice that fails, or -1
 
 
 @cache

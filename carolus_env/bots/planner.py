@@ -66,14 +66,10 @@ class PlannerOptions(BotOptions):
 class RoundScratch(NamedTuple):
     """Scratch in which kernels play a round, reused for each position."""
 
-    plan: PlanScratch
-    """Scratch to plan a turn."""
-    plans: npt.NDArray[np.int64]
-    """``(1,)`` int64: the best plan of a turn."""
-    values: npt.NDArray[np.float64]
-    """``(1,)`` float64: its value."""
-    discs: DiscScratch
-    """Scratch to choose a disc."""
+    plan: PlanScratch  # Scratch to plan a turn
+    plans: npt.NDArray[np.int64]  # ``(1,)`` int64: the best plan of a turn
+    values: npt.NDArray[np.float64]  # ``(1,)`` float64: its value
+    discs: DiscScratch  # Scratch to choose a disc
 
     @classmethod
     def new(cls) -> RoundScratch:
@@ -89,14 +85,10 @@ class RoundScratch(NamedTuple):
 class Planner(NamedTuple):
     """Context of the planner's kernels: parameters and scratch."""
 
-    width: int
-    """Allowed destinations of paladins: an index into `plans.WIDTHS`."""
-    errors: float
-    """Probability of a random move."""
-    weights: npt.NDArray[np.float64]
-    """``(5, F)`` float64: of the evaluation, by number of players."""
-    scratch: RoundScratch
-    """Scratch to play a round."""
+    width: int  # Allowed destinations of paladins: an index into `plans.WIDTHS`
+    errors: float  # Probability of a random move
+    weights: npt.NDArray[np.float64]  # ``(5, F)`` float64: of the evaluation, by number of players
+    scratch: RoundScratch  # Scratch to play a round
 
 
 # ------------------------------------------------------------------------------------ turns

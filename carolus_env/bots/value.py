@@ -83,14 +83,11 @@ def discs_option() -> str:
 class CandidateSelector(NamedTuple):
     """Candidates with their values by a network: parameters, results and scratch."""
 
-    net: Network
-    """The network."""
-    candidates: CandidateList
-    """The candidates; K of them at most."""
+    net: Network  # The network
+    candidates: CandidateList  # The candidates; K of them at most
+    # ``(K, 3)`` float64: each team's win probability after each candidate
     values: npt.NDArray[np.float64]
-    """``(K, 3)`` float64: each team's win probability after each candidate."""
-    after: States
-    """``(1,)`` STATE: the position after a candidate."""
+    after: States  # ``(1,)`` STATE: the position after a candidate
 
     @classmethod
     def of(cls, players: int, weights: Weights, width: int, most: int) -> CandidateSelector:
@@ -130,10 +127,9 @@ def best_candidate(s: np.void, selector: CandidateSelector) -> Int:
 class Ahead(NamedTuple):
     """Parameters and scratch of looking ahead at discs."""
 
+    # The selector of candidates in positions ahead; its scratch is not the asking player's
     selector: CandidateSelector
-    """The selector of candidates in positions ahead; its scratch is not the asking player's."""
-    discs: DiscScratch
-    """Scratch to look ahead at discs, and the win probabilities after each."""
+    discs: DiscScratch  # Scratch to look ahead at discs, and the win probabilities after each
 
     @classmethod
     def of(cls, players: int, weights: Weights, most: int) -> Ahead:
@@ -218,14 +214,10 @@ class ValueOptions(BotOptions):
 class ValueContext(NamedTuple):
     """Context of the bot's kernels."""
 
-    selector: CandidateSelector
-    """The network, and the selector of candidates."""
-    ahead: Ahead
-    """Parameters and scratch of looking ahead at discs."""
-    looks_ahead: bool
-    """True if the bot looks ahead at discs."""
-    errors: float
-    """Probability of a random move."""
+    selector: CandidateSelector  # The network, and the selector of candidates
+    ahead: Ahead  # Parameters and scratch of looking ahead at discs
+    looks_ahead: bool  # True if the bot looks ahead at discs
+    errors: float  # Probability of a random move
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> ValueContext:

@@ -165,8 +165,8 @@ class Deals(NamedTuple):
     share a deal, however near they are.
     """
 
+    # ``(G,)``: each seeds a game, and all its streams are branches of it
     roots: npt.NDArray[np.uint64]
-    """``(G,)``: each seeds a game, and all its streams are branches of it."""
 
     @classmethod
     def of(cls, seed: int, numbers: Ints) -> Deals:

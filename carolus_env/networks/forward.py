@@ -50,16 +50,12 @@ class Weights(NamedTuple):
 class Activations(NamedTuple):
     """Scratch: the outputs of the layers for one position."""
 
-    sums: F32
-    """``(width,)`` float32."""
-    first: F32
-    """``(width - LINEAR,)`` float32."""
-    second: F32
-    """``(hidden,)`` float32."""
+    sums: F32  # ``(width,)`` float32
+    first: F32  # ``(width - LINEAR,)`` float32
+    second: F32  # ``(hidden,)`` float32
+    # ``(teams,)`` float32, by team role; with a policy head there is one more, the residual
     scores: F32
-    """``(teams,)`` float32, by team role; with a policy head there is one more, the residual."""
-    values: F32
-    """``(teams,)`` float32: the value, by team role."""
+    values: F32  # ``(teams,)`` float32: the value, by team role
 
     @classmethod
     def new(cls, weights: Weights, teams: int) -> Activations:
@@ -72,20 +68,16 @@ class Activations(NamedTuple):
 class Accumulator(NamedTuple):
     """The inputs for which the sums were written, and scratch to compare them."""
 
+    # ``(1,)`` int64: the number of rows; 0: there is nothing to update
     length: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of rows; 0: there is nothing to update."""
+    # ``(1,)`` int64: updates of the sums since they were computed in full
     updates: npt.NDArray[np.int64]
-    """``(1,)`` int64: updates of the sums since they were computed in full."""
-    rows: npt.NDArray[np.int32]
-    """``(MOST_ROWS,)`` int32: the rows."""
-    features: F32
-    """``(3 F,)`` float32: the features."""
+    rows: npt.NDArray[np.int32]  # ``(MOST_ROWS,)`` int32: the rows
+    features: F32  # ``(3 F,)`` float32: the features
+    # ``(MOST_ROWS,)`` int64, scratch: the indices of rows, or features, that have changed
     changed: npt.NDArray[np.int64]
-    """``(MOST_ROWS,)`` int64, scratch: the indices of rows, or features, that have changed."""
-    before: npt.NDArray[np.int32]
-    """``(MOST_ROWS,)`` int32, scratch: the rows that were there."""
-    growth: F32
-    """``(3 F,)`` float32, scratch: by how much the features are greater."""
+    before: npt.NDArray[np.int32]  # ``(MOST_ROWS,)`` int32, scratch: the rows that were there
+    growth: F32  # ``(3 F,)`` float32, scratch: by how much the features are greater
 
     @classmethod
     def new(cls, inputs: Inputs) -> Accumulator:
@@ -98,16 +90,11 @@ class Accumulator(NamedTuple):
 class Network(NamedTuple):
     """A network as kernels take it: weights and scratch."""
 
-    layout: Layout
-    """Start of each table of rows."""
-    weights: Weights
-    """The weights."""
-    inputs: Inputs
-    """Scratch: the inputs of a position."""
-    activations: Activations
-    """Scratch: the outputs of its layers."""
-    accumulator: Accumulator
-    """Scratch: the inputs for which ``activations.sums`` were written."""
+    layout: Layout  # Start of each table of rows
+    weights: Weights  # The weights
+    inputs: Inputs  # Scratch: the inputs of a position
+    activations: Activations  # Scratch: the outputs of its layers
+    accumulator: Accumulator  # Scratch: the inputs for which ``activations.sums`` were written
 
     @classmethod
     def of(cls, players: int, weights: Weights) -> Network:

@@ -79,25 +79,22 @@ _CANNOT = -1000  # below all that is compared with it
 class Inputs(NamedTuple):
     """The inputs of the network for one position, and scratch to compute them."""
 
-    length: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of rows."""
-    rows: npt.NDArray[np.int32]
-    """``(MOST_ROWS,)`` int32: the rows."""
+    length: npt.NDArray[np.int64]  # ``(1,)`` int64: the number of rows
+    rows: npt.NDArray[np.int32]  # ``(MOST_ROWS,)`` int32: the rows
+    # ``(1,)`` int64: the stage of the game, from 0 to `tables.STAGES` - 1
     stage: npt.NDArray[np.int64]
-    """``(1,)`` int64: the stage of the game, from 0 to `tables.STAGES` - 1."""
+    # ``(3 F,)`` float32: the planner's features, scaled, of each team role; F of them
     features: npt.NDArray[np.float32]
-    """``(3 F,)`` float32: the planner's features, scaled, of each team role; F of them."""
-    team_features: npt.NDArray[np.float64]
-    """``(4, F)`` float64, scratch: the features of each team."""
-    seats: npt.NDArray[np.int64]
-    """``(4,)`` int64, scratch: the seat of each role."""
+    team_features: npt.NDArray[np.float64]  # ``(4, F)`` float64, scratch: the features of each team
+    seats: npt.NDArray[np.int64]  # ``(4,)`` int64, scratch: the seat of each role
+    # ``(4, 2)`` int64, scratch: for each role, a kind of reach and the disc that gets there
     discs: npt.NDArray[np.int64]
-    """``(4, 2)`` int64, scratch: for each role, a kind of reach and the disc that gets there."""
+    # ``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn:
+    # after it took a clan, besides that clan's paladins there, and at last by its own clans
     spare: npt.NDArray[np.int64]
-    """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn: after it
-    took a clan, besides that clan's paladins there, and at last by its own clans."""
+    # ``(5,)`` int64, scratch: how much a margin grows with a clan's paladins, once it is
+    # taken
     taken: npt.NDArray[np.int64]
-    """``(5,)`` int64, scratch: how much a margin grows with a clan's paladins, once it is taken."""
 
     @classmethod
     def new(cls) -> Inputs:
@@ -391,16 +388,13 @@ def copy_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
 class InputArrays(NamedTuple):
     """The inputs of the network for N positions."""
 
+    # ``(N,)`` int64: the number of rows; 0: the game is over there, or nothing was kept
     lengths: npt.NDArray[np.int64]
-    """``(N,)`` int64: the number of rows; 0: the game is over there, or nothing was kept."""
-    rows: npt.NDArray[np.int16]
-    """``(N, MOST_ROWS)`` int16: the rows."""
+    rows: npt.NDArray[np.int16]  # ``(N, MOST_ROWS)`` int16: the rows
+    # ``(N, teams F)`` float32: the planner's features, scaled, of each team role
     features: npt.NDArray[np.float32]
-    """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
-    stages: npt.NDArray[np.int64]
-    """``(N,)`` int64: the stage of the game."""
-    first_team: npt.NDArray[np.int64]
-    """``(N,)`` int64: the team with role 0."""
+    stages: npt.NDArray[np.int64]  # ``(N,)`` int64: the stage of the game
+    first_team: npt.NDArray[np.int64]  # ``(N,)`` int64: the team with role 0
 
     @classmethod
     def new(cls, n: int, players: int) -> InputArrays:

@@ -22,15 +22,13 @@ from carolus_env.system.compiler import inlined
 class DiscScratch(NamedTuple):
     """Scratch of `search_discs`, by the number of discs chosen, and its result."""
 
-    states: States
-    """``(5,)`` STATE: the position."""
-    untried: npt.NDArray[np.int64]
-    """``(5,)`` int64: the discs still to try there, as bits."""
+    states: States  # ``(5,)`` STATE: the position
+    untried: npt.NDArray[np.int64]  # ``(5,)`` int64: the discs still to try there, as bits
+    # ``(5, 3)`` float64: each team's value of the best disc tried there so far
     outcomes: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's value of the best disc tried there so far."""
+    # ``(5, 3)`` float64: each team's value of each disc; of those that cannot be played
+    # nothing is written
     values: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's value of each disc; of those that cannot be played
-    nothing is written."""
 
     @classmethod
     def new(cls) -> DiscScratch:

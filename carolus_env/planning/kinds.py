@@ -77,27 +77,25 @@ KIND: Final = np.dtype(
 class Kinds(NamedTuple):
     """Cached values of the kinds of plans in one position, and scratch to compute them."""
 
+    # ``(1,)`` int64: the number of the position; values of others are stale
     serial: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of the position; values of others are stale."""
+    # ``(3,)`` float64, scratch: the scores of a plan that is played out
     scores: npt.NDArray[np.float64]
-    """``(3,)`` float64, scratch: the scores of a plan that is played out."""
-    states: States
-    """``(2,)`` STATE: where plans are played out."""
+    states: States  # ``(2,)`` STATE: where plans are played out
+    # ``(5, 25, 3, F)`` float64: by clan and share, `CLAN_FEATURES` of that clan alone
     clans: npt.NDArray[np.float64]
-    """``(5, 25, 3, F)`` float64: by clan and share, `CLAN_FEATURES` of that clan alone."""
+    # ``(5, 25, 3)`` float64: the same, times their weights and added up
     weighed: npt.NDArray[np.float64]
-    """``(5, 25, 3)`` float64: the same, times their weights and added up."""
-    effects: npt.NDArray[np.int64]
-    """``(5, 25)`` int64: by clan and share, see `_effect`."""
+    effects: npt.NDArray[np.int64]  # ``(5, 25)`` int64: by clan and share, see `_effect`
+    # ``(32, 16, 4)`` int64: by who controls the clans and the steps from the Emperor, the
+    # strength of each team on that region before paladins are placed there; last the owner's
+    # row
     powers: npt.NDArray[np.int64]
-    """``(32, 16, 4)`` int64: by who controls the clans and the steps from the Emperor, the strength
-    of each team on that region before paladins are placed there; last the owner's row."""
+    # ``(32,)`` int64: the serial number of the position whose powers those are
     powers_of: npt.NDArray[np.int64]
-    """``(32,)`` int64: the serial number of the position whose powers those are."""
-    kinds: Records
-    """``(512,)`` KIND, each at the row that `_row` says; a newer one takes its place."""
+    kinds: Records  # ``(512,)`` KIND, each at the row that `_row` says; a newer one takes its place
+    # ``(512, 4, F)`` float64: the features of a plan of each kind, see `write_features`
     features: npt.NDArray[np.float64]
-    """``(512, 4, F)`` float64: the features of a plan of each kind, see `write_features`."""
 
     @classmethod
     def new(cls) -> Kinds:
@@ -119,12 +117,9 @@ class Kinds(NamedTuple):
 class PlanContext(NamedTuple):
     """Inputs of a list of plans."""
 
-    before: np.void
-    """The position."""
-    weights: npt.NDArray[np.float64]
-    """``(F,)`` float64: of the evaluation."""
-    targets: int
-    """Paladins may go to regions less than that many steps from the Emperor."""
+    before: np.void  # The position
+    weights: npt.NDArray[np.float64]  # ``(F,)`` float64: of the evaluation
+    targets: int  # Paladins may go to regions less than that many steps from the Emperor
 
 
 # ------------------------------------------------------------------------------------ shares

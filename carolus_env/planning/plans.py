@@ -91,42 +91,32 @@ LEVEL: Final = np.dtype(
 class Listing(NamedTuple):
     """Parameters of a listing, as numbers."""
 
-    width: int
-    """`STOP`, `ONE` or `ALL`."""
-    context: PlanContext
-    """The position and the weights of the evaluation."""
-    placements: int
-    """The paladins to place."""
-    regions: int
-    """Regions of the position."""
-    stops: int
-    """Stops that the Emperor can reach; after a full circle the same ones come again."""
-    team: int
-    """Team of the player to move."""
-    teams: int
-    """Number of teams."""
-    slack: float
-    """Maximum error of rough scores, see `kinds.slack`."""
+    width: int  # `STOP`, `ONE` or `ALL`
+    context: PlanContext  # The position and the weights of the evaluation
+    placements: int  # The paladins to place
+    regions: int  # Regions of the position
+    stops: int  # Stops that the Emperor can reach; after a full circle the same ones come again
+    team: int  # Team of the player to move
+    teams: int  # Number of teams
+    slack: float  # Maximum error of rough scores, see `kinds.slack`
 
 
 class PlanScratch(NamedTuple):
     """Scratch in which kernels list and value plans, reused for each position."""
 
+    # ``(6,)`` STATE: with width `ALL` the position after that many placements; the last is
+    # for what is valued
     states: States
-    """``(6,)`` STATE: with width `ALL` the position after that many placements; the last is for
-    what is valued."""
+    # ``(6,)`` LEVEL: how far the listing is after that many placements
     levels: npt.NDArray[np.void]
-    """``(6,)`` LEVEL: how far the listing is after that many placements."""
+    # ``(4, F)`` float64: the features of each team, see `heuristic.write_features`
     features: npt.NDArray[np.float64]
-    """``(4, F)`` float64: the features of each team, see `heuristic.write_features`."""
+    # ``(3,)`` float64: the score of each team, see `heuristic.write_scores`
     scores: npt.NDArray[np.float64]
-    """``(3,)`` float64: the score of each team, see `heuristic.write_scores`."""
-    weighed: npt.NDArray[np.float64]
-    """``(3,)`` float64: the clans' part of the scores."""
-    kinds: Kinds
-    """Cache of the kinds of plans."""
+    weighed: npt.NDArray[np.float64]  # ``(3,)`` float64: the clans' part of the scores
+    kinds: Kinds  # Cache of the kinds of plans
+    # ``(1,)`` int64: the number of plans, those that were not kept too
     total: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of plans, those that were not kept too."""
 
     @classmethod
     def new(cls) -> PlanScratch:
@@ -349,18 +339,14 @@ def list_plans(
 class CandidateList(NamedTuple):
     """The candidates of a decision: how they are listed, the list, and scratch."""
 
-    width: int
-    """Allowed destinations of paladins: an index into `WIDTHS`."""
+    width: int  # Allowed destinations of paladins: an index into `WIDTHS`
+    # ``(F,)`` float64: of the evaluation that picks and orders a turn's plans
     weights: npt.NDArray[np.float64]
-    """``(F,)`` float64: of the evaluation that picks and orders a turn's plans."""
-    most: int
-    """Maximum number of a turn's plans that are kept."""
-    scratch: PlanScratch
-    """Scratch to list plans."""
+    most: int  # Maximum number of a turn's plans that are kept
+    scratch: PlanScratch  # Scratch to list plans
+    # ``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more
     plans: npt.NDArray[np.int64]
-    """``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more."""
-    scores: npt.NDArray[np.float64]
-    """``(K,)`` float64: the evaluation's scores of a turn's plans."""
+    scores: npt.NDArray[np.float64]  # ``(K,)`` float64: the evaluation's scores of a turn's plans
 
     @classmethod
     def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateList:
