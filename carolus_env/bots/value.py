@@ -54,7 +54,7 @@ from carolus_env.planning.plans import (
     list_candidates,
     play_plan,
 )
-from carolus_env.system.arrays import F64, I64, Bits, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
@@ -135,7 +135,7 @@ class Ahead(NamedTuple):
     def of(cls, players: int, weights: Weights, most: int) -> Ahead:
         """Allocate scratch to look ahead; the weights are shared."""
         most = min(most, PLANS_AHEAD[TEAMS[players]])
-        return cls(CandidateSelector.of(players, weights, STOP, most), DiscScratch.new())
+        return cls(CandidateSelector.of(players, weights, STOP, most), allocate(DiscScratch))
 
 
 @separate

@@ -9,7 +9,7 @@ begins anew, and must be called whenever the weights have changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,10 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks.inputs import Inputs, copy_inputs, encode, team_role
 from carolus_env.networks.network import LEAK, LINEAR, SUREST
-from carolus_env.networks.tables import Layout, layout
+from carolus_env.networks.tables import MOST_ROWS, Layout, layout
+from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import play_plan
-from carolus_env.system.arrays import F32, F64, I64, Int, Records, float32, int64
+from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 MOST_UPDATES: Final = 32
@@ -68,23 +69,13 @@ class Activations(NamedTuple):
 class Accumulator(NamedTuple):
     """The inputs for which the sums were written, and scratch to compare them."""
 
-    # ``(1,)`` int64: the number of rows; 0: there is nothing to update
-    length: npt.NDArray[np.int64]
-    # ``(1,)`` int64: updates of the sums since they were computed in full
-    updates: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int32]  # ``(MOST_ROWS,)`` int32: the rows
-    features: F32  # ``(3 F,)`` float32: the features
-    # ``(MOST_ROWS,)`` int64, scratch: the indices of rows, or features, that have changed
-    changed: npt.NDArray[np.int64]
-    before: npt.NDArray[np.int32]  # ``(MOST_ROWS,)`` int32, scratch: the rows that were there
-    growth: F32  # ``(3 F,)`` float32, scratch: by how much the features are greater
-
-    @classmethod
-    def new(cls, inputs: Inputs) -> Accumulator:
-        """Allocate memory for such inputs."""
-        scalar, indices = np.zeros(1, np.int64), np.zeros(len(inputs.rows), np.int64)
-        rows, features = np.zeros_like(inputs.rows), np.zeros_like(inputs.features)
-        return cls(scalar, scalar.copy(), rows, features, indices, rows.copy(), features.copy())
+    length: Annotated[I64, 1]  # number of rows; 0: there is nothing to update
+    updates: Annotated[I64, 1]  # updates of the sums since they were computed in full
+    rows: Annotated[I32, MOST_ROWS]
+    features: Annotated[F32, MAX_TEAMS * len(FEATURES)]
+    changed: Annotated[I64, MOST_ROWS]  # scratch: indices of rows, or features, that have changed
+    before: Annotated[I32, MOST_ROWS]  # scratch: the rows that were there
+    growth: Annotated[F32, MAX_TEAMS * len(FEATURES)]  # scratch: by how much features are greater
 
 
 class Network(NamedTuple):
@@ -101,8 +92,9 @@ class Network(NamedTuple):
         """Return a network with scratch of its own; the weights are shared."""
         if len(weights.rows) != layout(players).rows:
             raise ValueError(f"weights must be of a network for {players} players")
-        inputs, activations = Inputs.new(), Activations.new(weights, TEAMS[players])
-        return cls(layout(players), weights, inputs, activations, Accumulator.new(inputs))
+        activations = Activations.new(weights, TEAMS[players])
+        inputs, accumulator = allocate(Inputs), allocate(Accumulator)
+        return cls(layout(players), weights, inputs, activations, accumulator)
 
 
 # ------------------------------------------------------------------------------------ layers

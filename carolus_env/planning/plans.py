@@ -14,7 +14,7 @@ it; with ``all`` anywhere. So ``all`` is exhaustive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,7 @@ from carolus_env.planning.kinds import (
     write_scores_after,
     write_weighed_clans,
 )
-from carolus_env.system.arrays import F64, I64, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import one_of, whole_number
 
@@ -104,33 +104,14 @@ class Listing(NamedTuple):
 class PlanScratch(NamedTuple):
     """Scratch in which kernels list and value plans, reused for each position."""
 
-    # ``(6,)`` STATE: with width `ALL` the position after that many placements; the last is
-    # for what is valued
-    states: States
-    # ``(6,)`` LEVEL: how far the listing is after that many placements
-    levels: npt.NDArray[np.void]
-    # ``(4, F)`` float64: the features of each team, see `heuristic.write_features`
-    features: npt.NDArray[np.float64]
-    # ``(3,)`` float64: the score of each team, see `heuristic.write_scores`
-    scores: npt.NDArray[np.float64]
-    weighed: npt.NDArray[np.float64]  # ``(3,)`` float64: the clans' part of the scores
-    kinds: Kinds  # Cache of the kinds of plans
-    # ``(1,)`` int64: the number of plans, those that were not kept too
-    total: npt.NDArray[np.int64]
-
-    @classmethod
-    def new(cls) -> PlanScratch:
-        """Allocate memory."""
-        depth = MOST_PLACEMENTS + 2
-        return cls(
-            np.zeros(depth, STATE),
-            np.zeros(depth, LEVEL),
-            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
-            np.zeros(MAX_TEAMS),
-            np.zeros(MAX_TEAMS),
-            Kinds.new(),
-            np.zeros(1, np.int64),
-        )
+    # With width `ALL` the position after that many placements; the last is for what is valued.
+    states: Annotated[States, MOST_PLACEMENTS + 2, STATE]
+    levels: Annotated[Records, MOST_PLACEMENTS + 2, LEVEL]  # the listing after that many placements
+    features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # see `heuristic.write_features`
+    scores: Annotated[F64, MAX_TEAMS]  # see `heuristic.write_scores`
+    weighed: Annotated[F64, MAX_TEAMS]  # the clans' part of the scores
+    kinds: Kinds  # cache of the kinds of plans
+    total: Annotated[I64, 1]  # number of plans, those that were not kept too
 
 
 # ------------------------------------------------------------------------------------ packing
@@ -353,7 +334,7 @@ class CandidateList(NamedTuple):
         """Return a list with scratch of its own; the arguments are the attributes."""
         length = max(whole_number("candidates", most, 1, MOST_PLANS), DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
-        return cls(width, weights, most, PlanScratch.new(), plans, scores)
+        return cls(width, weights, most, allocate(PlanScratch), plans, scores)
 
 
 @kernel

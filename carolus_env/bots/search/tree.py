@@ -57,7 +57,7 @@ from carolus_env.planning.plans import (
     play,
     play_plan,
 )
-from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
+from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
 CONSIDERED: Final = 16
@@ -154,7 +154,7 @@ class Forest(NamedTuple):
             np.zeros((trees, width), np.int64),
             np.zeros((trees, width)),
             np.zeros((trees, width, MAX_TEAMS)),
-            PlanScratch.new(),
+            allocate(PlanScratch),
         )
 
 
