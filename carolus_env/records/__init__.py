@@ -11,12 +11,7 @@ game and the actions played:
 """
 
 from carolus_env.records.comparison import Difference, replay, replayed
-from carolus_env.records.jsonl import (
-    read_records,
-    record_line,
-    scan_records,
-    write_records,
-)
+from carolus_env.records.jsonl import read_records, record_line, scan_records, write_records
 from carolus_env.records.record import (
     LONGEST_NAME,
     Played,

@@ -3,10 +3,9 @@
     >>> data = to_arrays(read_games("games.jsonl.gz"))
     >>> data.observations[data.games == 0], data.actions[data.games == 0]
 
-`Packed` is the compact form of records: the set-up of each game, and a byte for every action and
-every die. A game takes about half a kilobyte, and the engine plays packed games side by side, so
-arrays are made at millions of decisions a second. `to_arrays` trusts the records:
-`carolus_env.records.replay` compares their players, legal actions and results with the engine's.
+`Packed` is the compact form of records, half a kilobyte a game: its set-up, and a byte for every
+action and every die. The engine plays such games side by side, millions of decisions a second.
+`to_arrays` trusts the records: `carolus_env.records.replay` compares them with the engine.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -50,12 +50,12 @@ _SIDE_BY_SIDE: Final = 4096  # games in play at once
 class Packed(NamedTuple):
     """Games in their compact form."""
 
-    starts: States  # ``(G,)`` the games before their first rolls, of one number of players
-    # ``(E,)`` uint8, the events of one game after the other: an action's number, or `FACE`
-    # and the face of a die
+    starts: States  # ``(G,)`` before their first rolls, of one number of players
+    # ``(E,)`` uint8, one game after the other: an action's number, or `FACE` and the face of a die
     events: npt.NDArray[np.uint8]
-    # ``(G + 1,)`` int64: game ``g`` has ``events[bounds[g]:bounds[g + 1]]``
-    bounds: npt.NDArray[np.int64]
+    bounds: npt.NDArray[
+        np.int64
+    ]  # ``(G + 1,)``: game ``g`` has ``events[bounds[g]:bounds[g + 1]]``
 
     @property
     def decisions(self) -> int:
@@ -148,15 +148,10 @@ def read_games(path: str | os.PathLike[str]) -> Packed:
 
 def _pack(records: Iterable[Record]) -> Packed:
     """Convert checked records, see `pack`."""
-    rules: list[Rules] = []
-    territories: list[list[int]] = []
-    firsts: list[int] = []
+    setups: list[tuple[Rules, list[int], int]] = []
     events, bounds = bytearray(), [0]
     for record in records:
-        setup = read_setup(record)
-        rules.append(setup.rules)
-        territories.append(setup.territories)
-        firsts.append(setup.first_player)
+        setups.append(read_setup(record))
         for event in record["events"]:
             if "roll" in event:
                 events += bytes(face & 255 for face in event["roll"]).translate(_DICE)
@@ -164,15 +159,15 @@ def _pack(records: Iterable[Record]) -> Packed:
                 action = event["action"]
                 events.append(action if 0 <= action < ACTIONS else _WRONG)
         bounds.append(len(events))
-    starts = np.zeros(len(rules), STATE)
-    for kind in dict.fromkeys(rules):
-        rows = [g for g, other in enumerate(rules) if other == kind]
+    starts = np.zeros(len(setups), STATE)
+    for rules in dict.fromkeys(setup[0] for setup in setups):
+        rows = [g for g, setup in enumerate(setups) if setup[0] == rules]
         starts[rows] = engine.new_games(
-            kind,
+            rules,
             len(rows),
             seed=np.zeros(len(rows), np.uint64),
-            territories=np.array([territories[g] for g in rows]),
-            first_player=np.array([firsts[g] for g in rows]),
+            territories=np.array([setups[g][1] for g in rows]),
+            first_player=np.array([setups[g][2] for g in rows]),
             roll=False,
         )
     common_players(starts, "observations")
@@ -185,7 +180,7 @@ def pack_played(
     """Return played games in their compact form.
 
     Args:
-        starts: ``(G,)`` the games before their first rolls, of one number of players.
+        starts: ``(G,)`` before their first rolls, of one number of players.
         dice: ``(G, 4)`` uint64, the generator by which each seat rolls (`Deals.dice`).
         actions: the legal actions of each game, in order.
     """
@@ -213,19 +208,17 @@ def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
 def read_packed(path: str | os.PathLike[str]) -> Packed:
     """Read what `write_packed` wrote; the file is untrusted."""
     data = Path(path).read_bytes()
+    expected = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
     try:
         result, about = tensors.from_bytes(data)
         expect(about, format=FORMAT, version=VERSION)
+        for name, (dtype, dimensions) in expected.items():
+            array = result.get(name)
+            if array is None or array.dtype != dtype or array.ndim != dimensions:
+                wanted = f"an array of {np.dtype(dtype)} with {dimensions} dimensions"
+                raise DataError(f"{name!r} must be {wanted}")
     except DataError as error:
         raise ValueError(f"{path}: not a file of packed games: {error}") from None
-    expected = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
-    for name, (dtype, dimensions) in expected.items():
-        array = result.get(name)
-        if array is None or array.dtype != dtype or array.ndim != dimensions:
-            raise ValueError(
-                f"{path}: not a file of packed games: {name!r} must be an array of "
-                f"{np.dtype(dtype)} with {dimensions} dimensions"
-            )
     if result["starts"].shape[1] != STATE.itemsize:
         raise ValueError(f"{path}: 'starts' must have {STATE.itemsize} bytes a game")
     starts = np.frombuffer(result["starts"].tobytes(), STATE).copy()
@@ -265,19 +258,18 @@ def to_arrays(
     """Play games on the engine, and note every decision.
 
     Args:
-        games: games of `pack` or `read_packed`.
+        games: of `pack` or `read_games`.
         observation: dtype of the observations; None: leave them out.
-        masks: True: note the legal actions.
+        masks: note the legal actions.
         out: a folder to make, with a file for each array: they are mapped into memory instead of
             held there, and `load_arrays` opens them again.
-        threads: number of threads that share the games; the arrays do not depend on it.
-        progress: a function of the number of games that are done.
+        threads: threads that share the games; the arrays do not depend on it.
+        progress: called with the number of games that are done.
 
     Raises:
         ValueError: when an event is not the one that is due, or a game is not over; it names
             the game and the event. Likewise for starts and bounds that `pack` cannot give.
-        FileExistsError: when ``out`` exists.
-        OSError: when ``out`` cannot be written.
+        OSError: when ``out`` exists, or cannot be written.
     """
     check_threads(threads)
     if observation not in ("uint8", "float32", None):
@@ -286,20 +278,18 @@ def to_arrays(
     players = common_players(games.starts, "observations")
     counts = _decisions_of(games)
     firsts = np.concatenate([[0], np.cumsum(counts)])
-    with _Folder(None if out is None else Path(out)) as folder:
-        rows = int(firsts[-1])
-        data = Arrays(
-            observations=None
-            if observation is None
-            else folder.array("observations", observation, (rows, observing.length(players))),
-            masks=folder.array("masks", "int8", (rows, ACTIONS)) if masks else None,
-            actions=folder.array("actions", "uint8", (rows,)),
-            seats=folder.array("seats", "uint8", (rows,)),
-            games=folder.array("games", "int32", (rows,)),
-            returns=folder.array("returns", "float32", (rows,)),
-            dones=folder.array("dones", "bool", (rows,)),
-            discounts=folder.array("discounts", "float32", (rows,)),
-        )
+    rows = int(firsts[-1])
+    with _making(None if out is None else Path(out)) as make:
+        made: dict[str, Any] = {"observations": None, "masks": None}
+        if observation is not None:
+            shape = (rows, observing.length(players))
+            made["observations"] = make("observations", observation, shape)
+        if masks:
+            made["masks"] = make("masks", "int8", (rows, ACTIONS))
+        for name, (dtype, *_) in MEANINGS.items():
+            if name not in made:
+                made[name] = make(name, dtype, (rows,))
+        data = Arrays(**made)
         data.games[:] = np.repeat(np.arange(len(games.starts), dtype=np.int32), counts)
         for start in range(0, len(games.starts), _SIDE_BY_SIDE):
             part = slice(start, min(start + _SIDE_BY_SIDE, len(games.starts)))
@@ -309,7 +299,7 @@ def to_arrays(
                 progress(part.stop)
         if out is None:
             return data
-        del data
+        del data, made
     return load_arrays(out)
 
 
@@ -483,29 +473,27 @@ def _unroll(
 
 # ------------------------------------------------------------------------------------ files
 
+_Make = Callable[[str, str, tuple[int, ...]], npt.NDArray[Any]]
 
-class _Folder:
-    """A destination of arrays: memory, or a folder that appears when all are complete."""
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self._beside = path and path.with_name(f".carolus-{secrets.token_hex(8)}.part")
+@contextmanager
+def _making(path: Path | None) -> Iterator[_Make]:
+    """Yield what makes an array of zeros of a name: in memory, or in a folder.
 
-    def __enter__(self) -> _Folder:
-        if self.path is not None and self._beside is not None:
-            if self.path.exists():
-                raise FileExistsError(f"{self.path} exists: name another folder")
-            self._beside.mkdir()
-        return self
+    The folder appears when all arrays in it are complete.
+    """
+    if path is None:
+        yield lambda name, dtype, shape: np.zeros(shape, dtype)
+        return
+    if path.exists():
+        raise FileExistsError(f"{path} exists: name another folder")
+    beside = path.with_name(f".carolus-{secrets.token_hex(8)}.part")
 
-    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return an array of zeros."""
-        if self._beside is None or not shape[0]:
-            result = np.zeros(shape, dtype)
-            if self._beside is not None:
-                np.save(self._beside / f"{name}.npy", result)
-            return result
-        file = self._beside / f"{name}.npy"
+    def make(name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        file = beside / f"{name}.npy"
+        if not shape[0]:  # nothing can be mapped
+            np.save(file, np.zeros(shape, dtype))
+            return np.zeros(shape, dtype)
         with naming(file):
             mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
             if hasattr(os, "posix_fallocate"):  # a full disk shows here, not as a signal
@@ -513,12 +501,12 @@ class _Folder:
                     os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
         return mapped
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.path is None or self._beside is None:
-            return
-        if kind is None:
-            about = {"format": FORMAT, "version": VERSION, "observation": observing.VERSION}
-            write_json(self._beside / "about.json", about)
-            self._beside.rename(self.path)
-        else:
-            shutil.rmtree(self._beside, ignore_errors=True)
+    beside.mkdir()
+    try:
+        yield make
+        about = {"format": FORMAT, "version": VERSION, "observation": observing.VERSION}
+        write_json(beside / "about.json", about)
+        beside.rename(path)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise

@@ -1,7 +1,7 @@
-"""Records compared with the engine.
+"""Records, of any implementation of the rules, compared with the engine.
 
 Each event must be the one that is due, by the player to move. Legal actions, states and the result
-in the record must equal the engine's. The record may come from any implementation of the rules.
+in the record must equal the engine's.
 """
 
 from __future__ import annotations
@@ -29,20 +29,12 @@ from carolus_env.system.untrusted import cut, shown
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One comparison of a record with the engine that failed.
+    """One comparison of a record with the engine that failed."""
 
-    Attributes:
-        event: index in the record's ``events``; for the result, the number of events.
-        what: kind of difference: ``due``, ``player``, ``legal``, ``state``, ``action``, ``roll``
-            or ``result``.
-        expected: the record's value; of a state or a result, only the keys that differ.
-        got: the engine's value, likewise. A key that the engine does not know is missing.
-    """
-
-    event: int
-    what: str
-    expected: Any
-    got: Any
+    event: int  # index in the record's ``events``; for the result, the number of events
+    what: str  # ``due``, ``player``, ``legal``, ``state``, ``action``, ``roll`` or ``result``
+    expected: Any  # the record's value; of a state or a result, only the keys that differ
+    got: Any  # the engine's, likewise; a key that the engine does not know is missing
 
     def __str__(self) -> str:
         lines = [f"event {self.event}: {self.what}"]
@@ -81,14 +73,9 @@ def replay(record: Record) -> list[Difference]:
 
 
 def replayed(record: Record) -> tuple[list[Difference], States]:
-    """Return what `replay` does, and the positions passed.
+    """Return what `replay` does, and the positions before each event and after the last.
 
-    Returns:
-        The differences, and the positions: ``(events + 1,)`` of dtype `STATE`, before each event
-        and after the last. Where an event cannot be played, they end with the one before it.
-
-    Raises:
-        RecordError: when ``record`` is not a record.
+    Where an event cannot be played, the positions end with the one before it.
     """
     check_record(record)
     game, events = start_of(record), record["events"]

@@ -1,9 +1,8 @@
 """Game records: checked, made from games, and games set up and played from them.
 
-A record holds every chance result and every decision of a game as JSON. It replays without a
+A record holds every chance result and every decision of a game as JSON, so it replays without a
 random generator, on any implementation of the rules (docs/formats.md has the format). Records are
-untrusted data (`carolus_env.system.untrusted` has the threat model), so their shape is checked key
-by key before anything is played.
+untrusted data (`carolus_env.system.untrusted`): they are checked before anything is played.
 """
 
 from __future__ import annotations
@@ -15,31 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.engine import chance
-from carolus_env.engine.rules import (
-    BY_FORFEIT,
-    CLANS,
-    OVER,
-    PALADINS_LAID_OUT,
-    PHASE_NAMES,
-    TERRITORIES,
-    Rules,
-)
+from carolus_env.engine import chance, rules
+from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import STATE, States, as_states, single
 from carolus_env.records import position
 from carolus_env.records.validity import are_set_ups
-from carolus_env.system import options
-from carolus_env.system.untrusted import (
-    DataError,
-    check,
-    expect,
-    get,
-    integer,
-    integers,
-    is_a,
-    only,
-    shown,
-)
+from carolus_env.system import options, untrusted
+from carolus_env.system.untrusted import DataError, get, integer, integers, only, shown
 
 FORMAT: Final = "carolus-record"
 VERSION: Final = 1
@@ -47,12 +28,6 @@ VERSION: Final = 1
 RESULT_KEYS: Final = ("reason", "winners", "castles", "regions", "rounds", "returns")
 ROLL_KEYS: Final = ("roll", "player")
 ACTION_KEYS: Final = ("action", "player", "legal", "state")
-
-STATE_KEYS: Final = (
-    "round", "phase", "player", "regions", "courts", "control", "reserves", "crowns", "supply",
-    "discs_in_hand", "discs_played", "castles", "placements_left",
-)  # fmt: skip
-"""The keys of an event's ``state``: those of `position.to_dict` that all implementations share."""
 
 LONGEST_NAME: Final = 40
 """Maximum length of a seat's name."""
@@ -62,43 +37,27 @@ Record = dict[str, Any]
 
 
 class RecordError(ValueError):
-    """A file or an object that is not a game record.
-
-    Attributes:
-        reason: a description of what is wrong, and where in the record.
-        path: the file; None for an object that was not read from one.
-        line: line number, counted from 1; None likewise.
-    """
+    """A file or an object that is not a game record."""
 
     def __init__(self, reason: str, path: str | None = None, line: int | None = None) -> None:
         super().__init__(reason if path is None else f"{path}, line {line}: {reason}")
-        self.reason, self.path, self.line = reason, path, line
-
-
-class Setup(NamedTuple):
-    """Start of a record's game."""
-
-    rules: Rules
-    territories: list[int]
-    first_player: int
+        self.reason = reason  # what is wrong, and where in the record
+        self.path, self.line = path, line  # the file, and the line from 1; None without a file
 
 
 # ------------------------------------------------------------------------------------ checking
 
 
 def check_record(record: object) -> None:
-    """Refuse what does not have the shape of a record.
+    """Refuse what does not have the shape of a record, with a `RecordError`.
 
     Unknown keys are accepted at the top only (the players' names, say): in an event one could be
     a misspelt ``legal``, which would then not be compared. Whether the rules allow the game is
     for `carolus_env.records.replay` to say.
-
-    Raises:
-        RecordError: naming the first thing wrong and the index of its event.
     """
     try:
-        data = check(record, dict, "a game record")
-        expect(data, format=FORMAT, version=VERSION)
+        data = untrusted.check(record, dict, "a game record")
+        untrusted.expect(data, format=FORMAT, version=VERSION)
         _setup(data)
         for index, event in enumerate(get(data, "events", list)):
             try:
@@ -111,25 +70,25 @@ def check_record(record: object) -> None:
         raise RecordError(str(error)) from None
 
 
-def read_setup(record: Record) -> Setup:
-    """Read the rules and the set-up of a record; its events are ignored."""
+def read_setup(record: Record) -> tuple[Rules, list[int], int]:
+    """Return the rules, the clans on the territories and the first player of a record."""
     try:
         return _setup(record)
     except DataError as error:
         raise RecordError(str(error)) from None
 
 
-def _setup(record: Record) -> Setup:
-    rules = position.read_rules(get(record, "rules", dict))
+def _setup(record: Record) -> tuple[Rules, list[int], int]:
+    kind = position.read_rules(get(record, "rules", dict))
     setup = get(record, "setup", dict)
     only(setup, ("territories", "first_player"), "setup")
     territories = integers(setup, "territories", "setup")
-    if sorted(territories) != [clan for clan in range(CLANS) for _ in range(PALADINS_LAID_OUT)]:
+    if sorted(territories) != sorted([*range(rules.CLANS)] * rules.PALADINS_LAID_OUT):
         raise DataError(
-            f"setup.territories must hold each clan 0 to {CLANS - 1} exactly "
-            f"{PALADINS_LAID_OUT} times, got {shown(territories)}"
+            f"setup.territories must hold each clan 0 to {rules.CLANS - 1} exactly "
+            f"{rules.PALADINS_LAID_OUT} times, got {shown(territories)}"
         )
-    return Setup(rules, territories, integer(setup, "first_player", 0, rules.players - 1, "setup"))
+    return kind, territories, integer(setup, "first_player", 0, kind.players - 1, "setup")
 
 
 def _check_event(event: object) -> None:
@@ -156,7 +115,7 @@ def _check_result(result: Record) -> None:
     for key in ("regions", "rounds"):
         get(result, key, int, "result")
     for value in get(result, "returns", list, "result"):
-        if not is_a(value, float):
+        if not untrusted.is_a(value, float):
             raise DataError(f"result.returns must hold numbers, got {shown(value)}")
 
 
@@ -171,25 +130,19 @@ def make_record(
     state: bool = False,
     dice: npt.NDArray[np.uint64] | None = None,
 ) -> Record:
-    """Make the record of the game that ``actions`` lead to from ``start``.
+    """Make the record of the game that ``actions`` lead to from ``start``, a JSON-ready dict.
 
     The dice come from the generator in ``start``, so they are those of the game that was played.
-    Rolls due after the last action are part of the record, as `engine.step` rolls them too.
-
-    A forfeit is neither an event nor a result: the record of a forfeited game holds what was
-    played before it, and its ``result`` is None.
+    Rolls due after the last action are part of the record, as `engine.step` rolls them too. A
+    forfeit is neither an event nor a result: its ``result`` is None.
 
     Args:
-        start: a batch of one game, as ``engine.new_games(..., roll=False)`` gives it.
+        start: ``(1,)`` a game as ``engine.new_games(..., roll=False)`` gives it.
         actions: the action numbers played, in order.
         legal: note the legal actions before each action.
         state: note the state before each action.
-        dice: ``(players,)`` uint64, for a game in which each seat rolled with a separate generator
-            (`kernels.turns.roll_dealt`): the generators at the start. None: all rolled with
-            the one in ``start``.
-
-    Returns:
-        A JSON-ready dict.
+        dice: ``(players,)`` uint64, the generators of a game in which each seat rolled with a
+            separate one (`kernels.turns.roll_dealt`). None: all rolled with that in ``start``.
 
     Raises:
         ValueError: when ``start`` is not a game before its first roll, or an action comes after
@@ -197,8 +150,15 @@ def make_record(
         IllegalActionError: when an action is illegal. A note names its index in ``actions``.
         TypeError: when an action is not an integer.
     """
-    record = _without_events(start)
-    events: list[dict[str, Any]] = record["events"]
+    if len(as_states(start, "start")) != 1:
+        raise ValueError(f"start must be a batch of one game, got {len(start)}")
+    if not are_set_ups(start)[0]:
+        phase = rules.PHASE_NAMES[start["phase"][0]]
+        raise ValueError(
+            "start must be a game before its first roll, as new_games(..., roll=False) gives it; "
+            f"this one is in round {start['round'][0]}, phase {phase}"
+        )
+    events: list[dict[str, Any]] = []
     game = start.copy()
     dice = None if dice is None else dice.copy()
     _roll_on(game, events, dice)
@@ -218,32 +178,16 @@ def make_record(
             raise
         events.append(event)
         _roll_on(game, events, dice)
-    record["result"] = result_of(game)
-    return record
-
-
-def _without_events(start: States) -> Record:
-    """Return the record that sets up ``start``, without events; refuses any other position."""
-    if len(as_states(start, "start")) != 1:
-        raise ValueError(f"start must be a batch of one game, got {len(start)}")
-    on_regions = start["region_paladins"][0]
-    record: Record = {
+    on_regions = start["region_paladins"][0, :, : rules.TERRITORIES]
+    first_player = int(start["order"][0, 0])
+    return {
         "format": FORMAT,
         "version": VERSION,
         "rules": engine.rules_of(start[0]).to_dict(),
-        "setup": {
-            "territories": on_regions[:, :TERRITORIES].argmax(axis=0).tolist(),
-            "first_player": int(start["order"][0, 0]),
-        },
-        "events": [],
-        "result": None,
+        "setup": {"territories": on_regions.argmax(axis=0).tolist(), "first_player": first_player},
+        "events": events,
+        "result": result_of(game),
     }
-    if not are_set_ups(start)[0]:
-        raise ValueError(
-            "start must be a game before its first roll, as new_games(..., roll=False) gives it; "
-            f"this one is in round {start['round'][0]}, phase {PHASE_NAMES[start['phase'][0]]}"
-        )
-    return record
 
 
 def _roll_on(
@@ -263,14 +207,14 @@ def _roll_on(
 def state_of(game: np.void | States) -> dict[str, Any]:
     """Return the ``state`` object of a record's event: ``states[i]`` or a batch of one."""
     full = position.to_dict(single(game)[0])
-    return {key: full[key] for key in STATE_KEYS}
+    return {key: full[key] for key in position.STATE_KEYS}
 
 
 def result_of(game: np.void | States) -> dict[str, Any] | None:
     """Return the ``result`` object of a record: None for an unfinished or forfeited game."""
     states = single(game)
     over = states[0]
-    if over["phase"] != OVER or over["reason"] == BY_FORFEIT:
+    if over["phase"] != rules.OVER or over["reason"] == rules.BY_FORFEIT:
         return None
     return {
         **position.to_dict(over)["result"],
@@ -282,32 +226,24 @@ def result_of(game: np.void | States) -> dict[str, Any] | None:
 
 
 def start_of(record: Record, *, seed: int = 0) -> States:
-    """Set up the game of a record, before its first roll.
+    """Set up the game of a record before its first roll, a batch of one; its events are ignored.
 
-    Args:
-        record: a record; its events are ignored.
-        seed: seed of the dice, should the game be played on: a record holds no generator.
-
-    Returns:
-        A batch of one game.
+    A record holds no generator: ``seed`` is that of the dice, should the game be played on.
 
     Raises:
         RecordError: when its rules or its set-up are missing or impossible.
     """
-    rules, territories, first_player = read_setup(record)
+    kind, territories, first_player = read_setup(record)
     return engine.new_games(
-        rules, 1, seed=seed, territories=territories, first_player=first_player, roll=False
+        kind, 1, seed=seed, territories=territories, first_player=first_player, roll=False
     )
 
 
 def positions(record: Record) -> States:
-    """Return the game of a record before each event, and after the last.
+    """Return the game of a record before each event, and after the last, ``(events + 1,)``.
 
     The events' ``legal`` and ``state`` and the result are not compared: see
     `carolus_env.records.replay`, which can return the positions too.
-
-    Returns:
-        ``(events + 1,)`` of dtype `STATE`.
 
     Raises:
         RecordError: when it is not a record, or at the first event that is not due, of another
@@ -328,13 +264,9 @@ def names_of(record: Record) -> tuple[str, ...]:
     """Return a printable name for each seat: from ``names`` or ``agents``, else ``player 0``..."""
     players = Rules.from_dict(record["rules"]).players
     for key in ("names", "agents"):
-        value: Any = record.get(key)
-        if (
-            isinstance(value, list)
-            and len(value) == players
-            and all(isinstance(name, str) for name in value)
-        ):
-            return tuple(printable(name) or f"player {seat}" for seat, name in enumerate(value))
+        names: Any = record.get(key)
+        if isinstance(names, list) and [*map(type, names)] == [str] * players:
+            return tuple(printable(name) or f"player {seat}" for seat, name in enumerate(names))
     return tuple(f"player {seat}" for seat in range(players))
 
 
@@ -348,19 +280,12 @@ def printable(text: str) -> str:
 
 
 class Played(NamedTuple):
-    """An event that was played.
+    """An event that was played."""
 
-    Attributes:
-        number: number of the event, from 0.
-        event: the event given.
-        before: ``(1,)`` the game that waited for it.
-        after: ``(1,)`` the game just after it; the next roll is a separate event.
-    """
-
-    number: int
+    number: int  # from 0
     event: Mapping[str, Any]
-    before: States
-    after: States
+    before: States  # ``(1,)`` the game that waited for it
+    after: States  # ``(1,)`` the game just after it; the next roll is a separate event
 
 
 def play_event(game: States, event: Mapping[str, Any]) -> None:

@@ -1,8 +1,7 @@
 """Reachability of positions: `check_positions` refuses those that no game can reach and says why.
 
-Kernels index their arrays by what a game holds, unchecked. So whatever makes games of bytes, JSON
-or text from outside checks them here, whole: a field that is within its range can still point
-outside an array when another does not fit it.
+Kernels index their arrays by what a game holds, unchecked: whatever makes games of bytes, JSON or
+text checks them here, whole. A field within its range can still point outside an array.
 """
 
 from __future__ import annotations
