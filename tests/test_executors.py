@@ -337,7 +337,7 @@ def test_a_cluster_does_tasks_by_ray_at_most_so_many_and_leaves_others_connectio
     assert fake.connected
     monkeypatch.setattr(executors, "__version__", "0.0.1")
     with pytest.raises(ValueError, match=r"has carolus-env 0.0.1, not 9.9.9: install the same"):
-        executors._do("9.9.9", b"of another version")
+        executors._do_call("9.9.9", b"of another version")
 
 
 def test_files_of_agents_go_along(fake, tmp_path, monkeypatch):

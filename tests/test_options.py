@@ -93,7 +93,7 @@ def test_a_table_and_help_say_what_the_errors_say(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for name, entry in declared(ValueOptions).items():
         assert f"| `{name}` | {entry.default} |" in table
-        assert entry.metadata["about"] in shown and f"--{name}" in shown
+        assert entry.about in shown and f"--{name}" in shown
 
 
 def test_a_field_that_declares_nothing_is_refused():

@@ -22,9 +22,9 @@ OTHERS = [name for name in OPTIONS if name != "players"]
 def another(name: str) -> Rules:
     """Rules of which only this option is not the default."""
     entry = OPTIONS[name]
-    among = entry.metadata["among"]
+    among = entry.among
     value = among[1] if isinstance(entry.default, str) else None
-    if value is None and not entry.metadata["or_none"]:
+    if value is None and not entry.or_none:
         value = among[0] + 2
     return replace(Rules(), **{name: value})
 
@@ -48,7 +48,7 @@ def test_commands_take_every_option(kind, name, capsys):
     assert options.rules == another(name) and name in given
     with pytest.raises(HelpShown):
         parse(kind, ["--help"], "carolus", "")
-    assert OPTIONS[name].metadata["about"] in " ".join(capsys.readouterr().out.split())
+    assert OPTIONS[name].about in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("name", OPTIONS)

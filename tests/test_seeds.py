@@ -19,7 +19,7 @@ from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.records import make_record, position, record
-from carolus_env.system.options import checked, declared, parsed
+from carolus_env.system.options import declared
 
 RULES, RANDOM = ce.Rules(), bots.make("random")
 GAME = ce.new_games(RULES, seed=1)
@@ -94,10 +94,10 @@ def test_an_option_for_a_seed_takes_the_same_numbers(name):
     module, _, kind = name.partition(":")
     entry = declared(getattr(importlib.import_module(f"carolus_env.{module}"), kind))["seed"]
     for text in ("0", "9007199254740993", str(2**64 - 1)):
-        assert checked(entry, parsed(entry, text)) == int(text)
+        assert entry.check(entry.parse(text), "seed") == int(text)
     for text in ("-1", str(2**64), "1.5", "five", "True"):
         with pytest.raises(ValueError, match=ALLOWED):
-            checked(entry, parsed(entry, text))
+            entry.check(entry.parse(text), "seed")
 
 
 def test_a_game_in_the_terminal_takes_them_all():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from carolus_env.bots.agent import AgentError
-from carolus_env.system.options import allowed, check_fields, declared, parsed
+from carolus_env.system.options import check_fields, declared
 from carolus_env.system.untrusted import unknown
 
 Options = TypeVar("Options")
@@ -37,12 +37,12 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
         if not known:
             raise AgentError(name, f"takes no options, got {argument!r}")
         if not equals or key not in known:
-            listed = "; ".join(f"{entry.name}: {allowed(entry)}" for entry in known.values())
+            listed = "; ".join(f"{each}: {entry.describe()}" for each, entry in known.items())
             head = "has no option" if equals else "options are key=value, got"
             raise AgentError(name, unknown(head, key, known, listed))
         if key in values:
             raise AgentError(name, f"option {key} is given twice")
-        values[key] = parsed(known[key], text)
+        values[key] = known[key].parse(text)
     return kind(**values)
 
 

@@ -240,8 +240,7 @@ class Rules:
         codes = {}
         for name, entry in OPTIONS.items():
             value = getattr(self, name)
-            is_word = isinstance(value, str)
-            codes[name] = entry.metadata["among"].index(value) if is_word else value or 0
+            codes[name] = entry.among.index(value) if isinstance(value, str) else value or 0
         return codes
 
     @classmethod
@@ -249,11 +248,11 @@ class Rules:
         """Return the rules of which `to_codes` gave the numbers."""
         options: dict[str, Any] = {}
         for name, code in codes.items():
-            usual, about = OPTIONS[name].default, OPTIONS[name].metadata
-            if isinstance(usual, str):
-                options[name] = about["among"][code]
+            entry = OPTIONS[name]
+            if isinstance(entry.default, str):
+                options[name] = entry.among[code]
             else:
-                options[name] = None if code == 0 and about["or_none"] else code
+                options[name] = None if code == 0 and entry.or_none else code
         return cls(**options)
 
 

@@ -44,7 +44,7 @@ class Field(NamedTuple):
 
 def _option(name: str, dtype: str, option: str) -> Field:
     """Return the field of an option of `Rules`."""
-    among, or_none = (OPTIONS[option].metadata[key] for key in ("among", "or_none"))
+    among, or_none = OPTIONS[option].among, OPTIONS[option].or_none
     meaning, (low, high) = f"option {option}", (among[0], among[-1])
     if isinstance(low, str):
         meaning += f" ({', '.join(f'{i} {word}' for i, word in enumerate(among))})"

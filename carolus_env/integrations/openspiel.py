@@ -104,7 +104,7 @@ class CarolusMagnusGame(pyspiel.Game):
         chosen = {**PARAMETERS, **(params or {})}
         position = chosen.pop("position")
         for name, entry in rules.OPTIONS.items():
-            if chosen[name] == 0 and entry.metadata["or_none"]:
+            if chosen[name] == 0 and entry.or_none:
                 chosen[name] = None
         self.rules = Rules.from_dict(chosen)
         self._start, over = None, 0  # rounds that are over

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.files import reading
-from carolus_env.system.options import checked, declared, make
+from carolus_env.system.options import declared, make
 from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
@@ -106,5 +106,5 @@ def config_of(given: Mapping[str, Any]) -> RunConfig:
             raise ValueError(
                 unknown(f"learner {kind.learner_name} has no option", name, [*known, "learner"])
             )
-        values[name] = checked(known[name], value)
+        values[name] = known[name].check(value, name)
     return make(kind, values)

@@ -32,7 +32,7 @@ from carolus_env.engine.state import States
 from carolus_env.notation.vocabulary import CLAN_LETTERS, TEAM_LETTERS
 from carolus_env.records import PositionError
 from carolus_env.records.position import from_dict, read_rules, to_dict
-from carolus_env.system.options import parsed, value_text
+from carolus_env.system.options import value_text
 from carolus_env.system.untrusted import DataError, shown
 
 _OVER, _PLACING = "over", PHASE_NAMES[PLACE]
@@ -148,7 +148,7 @@ def _read_rules(data: dict[str, Any], words: list[str]) -> None:
         name, _, value = word.partition("=") if k else ("players", "", word)
         if name in rules or not value:
             raise _wrong("rules", word)
-        rules[name] = parsed(OPTIONS[name], value) if name in OPTIONS else value
+        rules[name] = OPTIONS[name].parse(value) if name in OPTIONS else value
     data["rules"] = rules
     if not rules:
         raise _wrong("rules", "")

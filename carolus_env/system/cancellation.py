@@ -1,13 +1,8 @@
-"""Cooperative cancellation: long work polls a `Stop` between portions, and raises `Stopped`.
+"""Cooperative cancellation: work ``with stop.watched()`` ends soon after ``stop.set()``.
 
-    stop = Stop()
-    with stop.watched():           # in the thread that works
-        agent.act(states, streams)     # raises Stopped soon after ...
-    stop.set()                     # ... another thread has said so
-
-What is watched belongs to the code in the ``with`` block, not to its thread: several can work for
-one `Stop`, and a block inside another watches the inner one only. Work that starts threads of its
-own passes the `Stop` on (`current`). Kernels do not poll: they are called for portions of the work.
+Long work polls its `Stop` between portions, and raises `Stopped`. Several threads can work for one,
+and a block inside another watches the inner one only. Work that starts threads of its own passes
+the `Stop` on (`current`). Kernels do not poll: they are called for portions of the work.
 """
 
 from __future__ import annotations

@@ -19,14 +19,13 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from carolus_env.system import options
 from carolus_env.system.cancellation import ended_by_sigterm
 from carolus_env.system.failures import MissingExtraError, UserError
-from carolus_env.system.options import REQUIRED
+from carolus_env.system.options import REQUIRED, Option
 from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
@@ -49,17 +48,17 @@ def command(
     def decorate(body: Callable[[Sequence[str], str], int]) -> Callable[..., int]:
         @functools.wraps(body)
         def main(arguments: Sequence[str] | None = None) -> int:
-            prepare_streams()
+            _prepare_streams()
             with ended_by_sigterm():
                 words = sys.argv[1:] if arguments is None else arguments
-                return guarded(lambda: body(words, name), name, failed)
+                return _guarded(lambda: body(words, name), name, failed)
 
         return main
 
     return decorate
 
 
-def guarded(body: Callable[[], int], program: str, failed: int = FAILED) -> int:
+def _guarded(body: Callable[[], int], program: str, failed: int) -> int:
     """Call a command's body; return the exit code, its own or that of the error it raises."""
     try:
         try:
@@ -103,7 +102,7 @@ def note(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-def prepare_streams() -> None:
+def _prepare_streams() -> None:
     """Make the standard streams usable, whatever the program was started with.
 
     A closed one becomes empty, and its number is taken, or the next file that is opened would be
@@ -129,10 +128,10 @@ def _discard_output() -> None:
 
 
 class Parsed(NamedTuple):
-    """The options of a command line, and the values of those that were given, by name."""
+    """The options of a command line."""
 
-    options: Any
-    given: dict[str, Any]
+    options: Any  # of the dataclass
+    given: dict[str, Any]  # the values of those that were given, by name
 
 
 class HelpShown(Exception):  # noqa: N818 - no error: --help was asked for
@@ -165,8 +164,8 @@ def parser_of(
         prog=program,
         usage=f"{program} {usage}" if usage else None,
         description=about or "",
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
-            prog, max_help_position=26
+        formatter_class=functools.partial(  # type: ignore[arg-type]
+            argparse.RawDescriptionHelpFormatter, max_help_position=26
         ),
         allow_abbrev=False,
         add_help=help,
@@ -185,17 +184,15 @@ def parse(
 
 def script_options(kind: type[Options], about: str | None) -> Options:
     """Read the options of a script, those of the dataclass ``kind``, or end the program."""
-    program, read = Path(sys.argv[0]).name, []
-    prepare_streams()
+    program, read = Path(sys.argv[0]).name, list[Options]()
 
-    def body() -> int:
-        read.append(parse(kind, sys.argv[1:], program, about).options)
+    @command(program)
+    def body(arguments: Sequence[str], program: str) -> int:
+        read.append(parse(kind, arguments, program, about).options)
         return DONE
 
-    code = guarded(body, program)
-    if not read:
-        sys.exit(code)
-    return read[0]
+    code = body()
+    return read[0] if read else sys.exit(code)
 
 
 def add_options(
@@ -205,15 +202,15 @@ def add_options(
     defaults: Mapping[str, Any] | None = None,
 ) -> None:
     """Add options to a parser, which then has the values of those that are given, and no others."""
-    entries, under = options.declared(kind), options.headings(kind)
+    entries = options.declared(kind)
     groups: dict[str, Any] = {"": parser}
     for name in entries if names is None else names:
-        about, heading = entries[name].metadata, under[name]
-        if heading not in groups:
-            groups[heading] = parser.add_argument_group(heading)
-        settings = _settings(entries[name], (defaults or {}).get(name, entries[name].default))
-        word = name if about["positional"] else typed_option(name)
-        groups[heading].add_argument(word, **settings)
+        entry = entries[name]
+        if entry.heading not in groups:
+            groups[entry.heading] = parser.add_argument_group(entry.heading)
+        typed = name if entry.positional else typed_option(name)
+        settings = _settings(entry, typed, (defaults or {}).get(name, entry.default))
+        groups[entry.heading].add_argument(typed, **settings)
 
 
 def typed_option(name: str) -> str:
@@ -221,48 +218,41 @@ def typed_option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-_METAVARS: Final[dict[type, str]] = {int: "N", float: "X", Path: "PATH"}
-
-
-def _settings(entry: Field[Any], usual: Any) -> dict[str, Any]:
+def _settings(entry: Option, typed: str, usual: Any) -> dict[str, Any]:
     """Return what argparse is told of an option."""
-    about, required = entry.metadata, entry.default is REQUIRED
+    required = entry.default is REQUIRED
     settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(entry, usual)}
-    if about["kind"] is bool:
+    if entry.kind is bool:
         return {**settings, "action": "store_true"}
-    settings["metavar"] = about["metavar"] or (
-        "WORD" if about["among"] and about["kind"] is str else _METAVARS.get(about["kind"], "TEXT")
-    )
-    settings["type"] = functools.partial(_value, entry)
-    if about["repeated"]:
+    metavars = {int: "N", float: "X", Path: "PATH", str: "WORD" if entry.among else "TEXT"}
+    settings["metavar"] = entry.metavar or metavars.get(entry.kind, "TEXT")
+    if entry.kind is not tuple:
+        name = entry.metavar if entry.positional else typed
+        settings["type"] = functools.partial(_value, entry, name)
+    if entry.repeated:
         settings["action"] = "append"
-    elif about["kind"] is tuple:
+    elif entry.kind is tuple:
         settings["nargs"] = "+" if required else "*"
-    if required and not about["positional"]:
+    if required and not entry.positional:
         settings["required"] = True
     return settings
 
 
-def _help(entry: Field[Any], usual: Any) -> str:
+def _help(entry: Option, usual: Any) -> str:
     """Return an option's line of --help: what it is, what is allowed, and the default."""
-    about = entry.metadata
-    text = about["about"]
-    is_limited = about["among"] not in (None, (0, None), (1, None)) or about["above"] is not None
-    if is_limited or about["what"]:
-        text += f": {options.allowed(entry)}"
-    if usual is not REQUIRED and usual is not None and usual is not False and usual not in ((), ""):
+    text = entry.about
+    if entry.among not in (None, (0, None), (1, None)) or entry.above is not None:
+        text += f": {entry.describe()}"
+    if usual not in (REQUIRED, None, "", ()) and usual is not False:
         shown = " ".join(usual) if isinstance(usual, tuple) else options.value_text(usual)
         text += f" (default: {shown})"
     return text.replace("%", "%%")
 
 
-def _value(entry: Field[Any], text: str) -> Any:
+def _value(entry: Option, name: str, text: str) -> Any:
     """Return what argparse makes of an option's text."""
-    if entry.metadata["kind"] is tuple:
-        return text
-    name = entry.metadata["metavar"] if entry.metadata["positional"] else typed_option(entry.name)
     try:
-        return options.checked(entry, options.parsed(entry, text), name)
+        return entry.check(entry.parse(text), name)
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -314,17 +304,15 @@ def plain_console(*, stderr: bool = False) -> Console:
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Container[int] = ()) -> list[str]:
     """Format one or more rows of cells as lines, with some columns aligned on the right."""
-    widths = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = []
-        for k, cell in enumerate(row):
-            space = " " * (widths[k] - text_width(cell))
-            cells.append(space + cell if k in right else cell + space)
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    columns = []
+    for k, column in enumerate(zip(*rows, strict=True)):
+        width = max(map(_width, column))
+        spaces = [" " * (width - _width(cell)) for cell in column]
+        pairs = zip(spaces, column, strict=True)
+        columns.append([space + cell if k in right else cell + space for space, cell in pairs])
+    return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
 
 
-def text_width(text: str) -> int:
+def _width(text: str) -> int:
     """Return the number of characters that a text takes on a terminal: a Chinese one takes two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -5,12 +5,7 @@
             ...
 
 A job is called once in each process, and returns a function of tasks: of agents that are made and
-ready to play, say. A task depends on its arguments alone, so it can be done again where a machine
-was lost.
-
-A `Cluster` needs the extra ``ray``. Tasks are Ray's own: it gives them to whatever machines there
-are, takes up machines that come, and does tasks again whose machine is lost. Files that agents'
-specs name go along as its runtime environment.
+ready to play, say. A task depends on its arguments alone, so it can be done again.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,8 +33,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from carolus_env.system import failures
-from carolus_env.system.failures import install
-from carolus_env.system.options import check_fields, option
+from carolus_env.system.options import check_fields, option, whole_number
 from carolus_env.system.sources import named_files
 from carolus_env.system.version import __version__
 
@@ -49,19 +43,14 @@ Job = Callable[[], Callable[..., Any]]
 MOST_PROCESSES: Final = 256
 """Worker processes on one machine."""
 
-AHEAD: Final = 4
-"""Tasks under way, or done before their turn, at most, for each worker: a slow one fills no
-memory."""
+AHEAD: Final = 4  # a slow task lets others fill no memory
+"""Tasks under way, or done before their turn, at most, for each worker."""
 
 
 class WorkerError(failures.UserError):
-    """Workers are not available, or one died or failed outside its job.
+    """Workers are not available, or one died or failed outside its job."""
 
-    Attributes:
-        traceback: the worker's own traceback, as Python prints it; empty without one.
-    """
-
-    traceback = ""
+    traceback = ""  # the worker's own, as Python prints it; empty without one
 
 
 class UnsendableError(ValueError):
@@ -84,7 +73,7 @@ class Workers(Executor):
     def function(self, job: Job) -> Callable[..., Any]:
         """Return a job's function of tasks, to be submitted with each task."""
         try:
-            return _Sent(pickle.dumps(job))
+            return partial(_do, pickle.dumps(job))
         except Exception as error:  # anything that cannot be pickled fails in its own way
             raise UnsendableError(str(error)) from error
 
@@ -98,13 +87,8 @@ def results(
 ) -> Iterator[tuple[int, Any]]:
     """Do tasks, and yield the number of each, from 0, and its result, in the order of the tasks.
 
-    After a failure nothing more is begun; what was under way is yielded, then the first error is
-    raised.
-
-    Args:
-        workers: where the tasks are done.
-        job: a function that returns the function of tasks.
-        tasks: the arguments of each task; the next one is asked for when it can be begun.
+    A task is asked for when it can be begun. After a failure nothing more is begun; what was under
+    way is yielded, then the first error is raised.
 
     Raises:
         UnsendableError: when the job cannot be pickled, and has to be.
@@ -142,10 +126,7 @@ def results(
 
 def local(count: int) -> Workers:
     """Return that many worker processes on this machine; one: this process."""
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_PROCESSES:
-        raise ValueError(
-            f"workers must be a whole number from 1 to {MOST_PROCESSES}, got {count!r}"
-        )
+    whole_number("workers", count, 1, MOST_PROCESSES)
     return InProcess() if count == 1 else Processes(count)
 
 
@@ -238,15 +219,17 @@ class _Process:
 
     def _death(self) -> WorkerError:
         self._process.join()
-        code = self._process.exitcode
         if self._begun:
+            code = self._process.exitcode
             return WorkerError(f"a worker process died (exit code {code}); is there enough memory?")
         text = "the worker processes could not start: their error is printed above"
-        if not _main_is_guarded():
-            text += (
-                '. A script that plays with workers must do so under `if __name__ == "__main__":`, '
-                "since every worker imports it"
-            )
+        file = getattr(sys.modules["__main__"], "__file__", None)
+        with contextlib.suppress(OSError, ValueError):
+            if file is not None and "__main__" not in Path(file).read_text():
+                text += (
+                    ". A script that plays with workers must do so under `if __name__ == "
+                    '"__main__":`, since every worker imports it'
+                )
         return WorkerError(text)
 
 
@@ -260,32 +243,21 @@ def _spawning() -> Iterator[None]:
     """
     main, file = sys.modules["__main__"], getattr(sys.modules["__main__"], "__file__", None)
     hidden = file is not None and not Path(file).exists()
-    before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "PYTHONSAFEPATH")}
+    given = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ[name] for name in given if name in os.environ}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
-        os.environ["PYTHONSAFEPATH"] = "1"
+        os.environ.update(given)
         if hidden:
             del main.__file__
         yield
     finally:
         if hidden:
             main.__file__ = file
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in given:
+            del os.environ[name]
+        os.environ.update(before)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def _main_is_guarded() -> bool:
-    """Return whether the main script says what is not for the workers; True without a script."""
-    file = getattr(sys.modules["__main__"], "__file__", None)
-    try:
-        return file is None or "__main__" in Path(file).read_text()
-    except (OSError, ValueError):
-        return True
 
 
 # ------------------------------------------------------------------------------------ a worker
@@ -322,17 +294,12 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-class _Sent:
-    """A job's function of tasks in another process, where it is made of the job's bytes."""
-
-    def __init__(self, job: bytes) -> None:
-        self.job = job
-
-    def __call__(self, *task: Any) -> Any:
-        try:
-            return _made(self.job)(*task)
-        except Exception as error:
-            raise _sendable(error) from None
+def _do(job: bytes, *task: Any) -> Any:
+    """Do a task in another process by its job's function, which is made there."""
+    try:
+        return _made(job)(*task)
+    except Exception as error:
+        raise _sendable(error) from None
 
 
 @lru_cache(maxsize=1)
@@ -359,9 +326,6 @@ def _sendable(error: Exception) -> Exception:
 
 # ------------------------------------------------------------------------------------ a cluster
 
-BACKENDS: Final = ("processes", "ray")
-"""Where a command's workers are."""
-
 QUEUED: Final = 2
 """Tasks under way, at most, for each processor: one is done, and one waits next to it."""
 RETRIES: Final = 3
@@ -384,15 +348,15 @@ class WorkerOptions:
 
     workers: int | None = workers_option("1")
     backend: str = option(
-        BACKENDS[0],
+        "processes",
         "processes here, or ray: the cluster of RAY_ADDRESS or a new one",
-        among=BACKENDS,
+        among=("processes", "ray"),
     )
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.backend == "ray" and find_spec("ray") is None:
-            raise ValueError(f"--backend ray needs the extra 'ray': {install('ray')}")
+            raise ValueError(f"--backend ray needs the extra 'ray': {failures.install('ray')}")
 
 
 def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1) -> Workers:
@@ -403,39 +367,39 @@ def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int 
 
 
 class Cluster(Workers):
-    """Tasks on a Ray cluster; connected at once."""
+    """Tasks on a Ray cluster, connected at once; needs the extra ``ray``.
+
+    Ray gives tasks to whatever machines there are, and does them again whose machine is lost. Files
+    that agents' specs name go along as its runtime environment.
+    """
 
     def __init__(
         self, address: str | None = None, *, limit: int | None = None, specs: Iterable[str] = ()
     ) -> None:
-        files = [file for spec in specs for file in files_of(spec)]
+        files = [file for spec in specs for file in _files_of(spec)]
         # Tasks that are forgotten may fail: nobody asks for their results.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # where a machine is busy
         try:
             import ray
         except ModuleNotFoundError as error:
-            raise WorkerError(f"a cluster needs the extra 'ray': {install('ray')}") from error
+            text = f"a cluster needs the extra 'ray': {failures.install('ray')}"
+            raise WorkerError(text) from error
         self._ray, self._limit = ray, limit
         self._counted, self._processors = -_COUNTED_FOR, 0
         self._ours = not ray.is_initialized()
         if self._ours:
             self._connect(address, files)
-        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
+        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_call)
 
     def _connect(self, address: str | None, files: list[Path]) -> None:
-        with contextlib.ExitStack() as stack:
-            env: dict[str, Any] = {"env_vars": {"OMP_NUM_THREADS": "1"}}
-            if files:
-                env["working_dir"] = str(stack.enter_context(_staged(files)))
+        env: dict[str, Any] = {"env_vars": {"OMP_NUM_THREADS": "1"}}
+        quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
+        with _staged(files) if files else contextlib.nullcontext() as folder:
+            if folder is not None:
+                env["working_dir"] = str(folder)
             try:
-                self._ray.init(
-                    address,
-                    runtime_env=env,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level="error",
-                )
+                self._ray.init(address, runtime_env=env, logging_level="error", **quiet)
             except Exception as error:  # Ray raises it as it is where a node starts too slowly
                 raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
 
@@ -476,7 +440,7 @@ class Cluster(Workers):
             self._ray.shutdown()
 
 
-def _do(version: str, call: bytes) -> Any:
+def _do_call(version: str, call: bytes) -> Any:
     """Do a task in one of Ray's processes."""
     if version != __version__:
         where = f"{os.uname().nodename} has carolus-env {__version__}, not {version}"
@@ -488,7 +452,7 @@ def _do(version: str, call: bytes) -> Any:
 # ------------------------------------------------------------------------------------ files
 
 
-def files_of(spec: str) -> list[Path]:
+def _files_of(spec: str) -> list[Path]:
     """Return the files that a spec names by a relative path: a program, or a model.
 
     An absolute path is one that all machines have.

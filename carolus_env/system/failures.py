@@ -31,16 +31,12 @@ def message(error: BaseException) -> str:
 
 
 class UserError(Exception):
-    """An error that the user can correct; the text says how, in a line.
-
-    Attributes:
-        code: exit code of a command that ends by it.
-        details: further lines, for standard error.
-    """
+    """An error that the user can correct; the text says how, in a line."""
 
     def __init__(self, text: str = "", code: int = 2, details: str = "") -> None:
         super().__init__(text)
-        self.code, self.details = code, details
+        self.code = code  # of a command that ends by it
+        self.details = details  # further lines, for standard error
 
 
 class MissingExtraError(ModuleNotFoundError):

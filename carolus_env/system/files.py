@@ -10,7 +10,6 @@ import os
 import secrets
 import stat
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +19,7 @@ from typing import IO, Any, BinaryIO, Final, NamedTuple, Self
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let an OSError of the ``with`` block name a file where it names none, and its reason.
-
-    Those of an open file's ``write``, ``fsync`` and ``truncate`` name none.
-    """
+    """Let an OSError of the block name a file: those of an open file's ``write`` name none."""
     try:
         yield
     except OSError as error:
@@ -123,10 +119,9 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     target, old = _resolved(path)
     is_folder = old is not None and stat.S_ISDIR(old.st_mode)
     lock = target / ".lock" if is_folder else target.with_name(f".{target.name}.lock")
-    with _held_changes:
-        if lock in _held:
-            raise BusyError(f"{os.fspath(path)}: is written by this process already")
-        _held.add(lock)
+    own = object()
+    if _held.setdefault(str(lock), own) is not own:
+        raise BusyError(f"{os.fspath(path)}: is written by this process already")
     try:
         with _locked_file(lock, os.fspath(path)) as file:
             with contextlib.suppress(OSError):  # a full disk
@@ -138,12 +133,13 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
                 with contextlib.suppress(OSError):
                     lock.unlink()
     finally:
-        _held.discard(lock)
+        del _held[str(lock)]
 
 
-_held: set[Path] = set()
+_held: dict[str, object] = {}
 """The locks of this process: those of the system keep out other processes only."""
-_held_changes = threading.Lock()
+_WITHOUT_LOCKS: Final = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
+_TAKEN: Final = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def _locked_file(lock: Path, name: str) -> IO[bytes]:
@@ -171,10 +167,6 @@ def _locked_file(lock: Path, name: str) -> IO[bytes]:
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return file
         file.close()
-
-
-_WITHOUT_LOCKS: Final = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
-_TAKEN: Final = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def _lock(file: IO[bytes]) -> None:
@@ -255,7 +247,7 @@ def read_lines(path: str | os.PathLike[str]) -> Lines:
     return Lines(data[:size].split(b"\n")[:-1], size, size < len(data))
 
 
-class Log:
+class Log(contextlib.AbstractContextManager["Log"]):
     """A file that is added to, block by block; a context manager.
 
     A block is on the disk when `append` returns. When that fails (the disk is full, Ctrl-C), the
@@ -302,9 +294,6 @@ class Log:
     def close(self) -> None:
         """Close the file; what was appended stays."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,10 +1,8 @@
 """Options and arguments: an error names the value, what was expected, and what was given.
 
-An option is a field of a dataclass that is declared once, by `option`: a name, a type, a default,
-the allowed values and a line of description. Commands (`system.command`), spec strings of bots,
-TOML files, ``config.json``, positions in text, forms and the tables in docs/ all read it, and
-`checked` is what all of them check values by. Arguments of functions are checked by the functions
-at the end.
+An option is a field of a dataclass, declared once by `option`. Commands, spec strings of bots, TOML
+files, ``config.json``, positions in text, forms and the tables in docs/ read what it says about
+itself. The functions at the end check arguments of functions.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -27,10 +25,118 @@ from carolus_env.system.untrusted import shown
 
 INT64_MAX: Final = 2**63 - 1
 """The largest number that kernels can hold."""
-
-Options = TypeVar("Options")
 REQUIRED: Final = MISSING
 """The default of an option that has none."""
+
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """An option of any kind."""
+
+    default: Any
+    about: str  # a description in a few words
+    kind: type  # of the values
+    among: Any = None  # words, or (lowest, highest) of a number: None where there is no such limit
+    above: float | None = None  # limits of a number that are not allowed themselves
+    below: float | None = None
+    or_none: bool = False  # None is allowed too
+    heading: str = ""  # of its group in --help
+    metavar: str = ""  # name of the value in --help
+    positional: bool = False  # the words of a command line that belong to no option
+    repeated: bool = False  # each time that it is given adds one text; False: given once, with all
+
+    def check(self, value: Any, name: str) -> Any:
+        """Return a value, of its type; ``name`` is the option as the user gave it."""
+        if value is None and self.or_none:
+            return None
+        try:
+            return self._checked(value)
+        except (ValueError, TypeError):
+            raise ValueError(f"{name} must be {self.describe()}, got {shown(value)}") from None
+
+    def parse(self, text: str) -> Any:
+        """Parse a value as users write it; a text that is none of its type stays a text."""
+        return None if self.or_none and text.lower() == "none" else self._parsed(text)
+
+    def describe(self) -> str:
+        """Return the allowed values, in words."""
+        return self._words() + (" or None" if self.or_none and self.default is not None else "")
+
+    def _checked(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def _parsed(self, text: str) -> Any:
+        return text
+
+    def _words(self) -> str:
+        raise NotImplementedError
+
+
+class Number(Option):
+    """A number: whole, or any."""
+
+    def _checked(self, value: Any) -> Any:
+        check = whole_number if self.kind is int else number
+        return check("", value, *self.among or (None, None), above=self.above, below=self.below)
+
+    def _parsed(self, text: str) -> Any:
+        if self.kind is float or re.fullmatch(r"[+-]?[0-9_]{1,30}", text):
+            with suppress(ValueError):
+                return self.kind(text)
+        return text
+
+    def _words(self) -> str:
+        return limits(self.kind, *self.among or (None, None), above=self.above, below=self.below)
+
+
+class Word(Option):
+    """One of several words."""
+
+    def _checked(self, value: Any) -> Any:
+        if not isinstance(value, str) or value not in self.among:
+            raise ValueError
+        return value
+
+    def _words(self) -> str:
+        return " or ".join(self.among)
+
+
+class Flag(Option):
+    """True or false."""
+
+    def _checked(self, value: Any) -> Any:
+        if not isinstance(value, bool):
+            raise ValueError
+        return value
+
+    def _parsed(self, text: str) -> Any:
+        return {"true": True, "false": False}.get(text.lower(), text)
+
+    def _words(self) -> str:
+        return "true or false"
+
+
+class Text(Option):
+    """A text, a path, or a tuple of texts; what is of type object is checked by whom it is for."""
+
+    def _checked(self, value: Any) -> Any:
+        if self.kind is Path:
+            if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
+                raise ValueError
+            return Path(value).expanduser()
+        if self.kind is tuple:
+            if isinstance(value, list | tuple) and all(isinstance(text, str) for text in value):
+                return tuple(value)
+        elif isinstance(value, self.kind):
+            return value
+        raise ValueError
+
+    def _words(self) -> str:
+        if self.kind is Path:
+            return "a folder" if self.metavar == "FOLDER" else "a path"
+        return "a list of texts" if self.kind is tuple else "a text"
 
 
 def option(
@@ -39,49 +145,20 @@ def option(
     *,
     kind: type | None = None,
     among: Any = None,
-    above: float | None = None,
-    below: float | None = None,
     or_none: bool = False,
-    what: str = "",
-    heading: str = "",
-    metavar: str = "",
-    positional: bool = False,
-    repeated: bool = False,
+    **rest: Any,
 ) -> Any:
-    """Return a field of a dataclass of options.
+    """Return a field of a dataclass of options; `Option` says what is given.
 
-    Args:
-        default: the default value, or `REQUIRED`.
-        about: a description in a few words.
-        kind: the type, where that of the default does not say it: int, float, bool, str, Path,
-            tuple, of several texts, or object, which is checked by whom it is for.
-        among: the allowed values: a tuple of words, or (lowest, highest) of a number, each of them
-            None where there is no such limit.
-        above: limit of a number that is not allowed itself.
-        below: the same.
-        or_none: True: None is allowed too, as it always is where it is the default.
-        what: a description of the allowed texts where any is allowed.
-        heading: heading of its group in --help.
-        metavar: name of the value in --help.
-        positional: True: the words of a command line that belong to no option.
-        repeated: True: each time that it is given adds one text; False: it is given once, with all.
+    ``kind`` is needed where the type of the default is not that of the values; None is always
+    allowed where it is the default.
     """
-    return field(
-        default=default,
-        metadata={
-            "about": about,
-            "kind": kind or (Path if isinstance(default, Path) else type(default)),
-            "among": among,
-            "above": above,
-            "below": below,
-            "or_none": or_none or default is None,
-            "what": what,
-            "heading": heading,
-            "metavar": metavar,
-            "positional": positional,
-            "repeated": repeated,
-        },
-    )
+    kind = kind or (Path if isinstance(default, Path) else type(default))
+    words = Word if among else Text
+    made = {int: Number, float: Number, bool: Flag}.get(kind, words)
+    or_none = or_none or default is None
+    declaration = made(default, about, kind, among, or_none=or_none, **rest)
+    return field(default=default, metadata={"option": declaration})
 
 
 def group(kind: type, heading: str) -> Any:
@@ -89,137 +166,34 @@ def group(kind: type, heading: str) -> Any:
     return field(default_factory=kind, metadata={"heading": heading})
 
 
-def declared(kind: Any) -> dict[str, Field[Any]]:
-    """Return the options of a dataclass by name, those of its groups among them."""
-    found: dict[str, Field[Any]] = {}
+def declared(kind: Any) -> dict[str, Option]:
+    """Return the options of a dataclass by name; those of its groups have the group's heading."""
+    found: dict[str, Option] = {}
     for entry in fields(kind):
         if _is_group(entry):
-            found |= declared(entry.default_factory)
+            for name, each in declared(entry.default_factory).items():
+                found[name] = dataclasses.replace(each, heading=entry.metadata["heading"])
         elif entry.metadata:
-            found[entry.name] = entry
+            found[entry.name] = entry.metadata["option"]
         else:
             raise TypeError(f"the field {entry.name} must be declared by option(...)")
     return found
 
 
-def headings(kind: Any) -> dict[str, str]:
-    """Return the heading of each option of a dataclass: its own, or that of its group."""
-    found: dict[str, str] = {}
-    for entry in fields(kind):
-        if _is_group(entry):
-            found |= dict.fromkeys(declared(entry.default_factory), entry.metadata["heading"])
-        else:
-            found[entry.name] = entry.metadata["heading"]
-    return found
-
-
-def _is_group(entry: Field[Any]) -> bool:
+def _is_group(entry: dataclasses.Field[Any]) -> bool:
     return is_dataclass(entry.default_factory)
-
-
-# ------------------------------------------------------------------------------------ values
-
-
-def allowed(entry: Field[Any]) -> str:
-    """Return the allowed values of an option, in words."""
-    about = entry.metadata
-    also = " or None" if about["or_none"] and entry.default is not None else ""
-    kind = about["kind"]
-    if about["what"]:
-        return str(about["what"]) + also
-    if kind in (int, float):
-        low, high = about["among"] or (None, None)
-        return limits(kind, low, high, above=about["above"], below=about["below"]) + also
-    if about["among"] is not None:
-        return " or ".join(about["among"]) + also
-    return ("a folder" if about["metavar"] == "FOLDER" else _TEXTS[kind]) + also
-
-
-_TEXTS: Final = {
-    str: "a text",
-    Path: "a path",
-    bool: "true or false",
-    tuple: "a list of texts",
-    object: "a text",
-}
-
-
-def checked(entry: Field[Any], value: Any, name: str = "") -> Any:
-    """Return the value of an option, of its type."""
-    about = entry.metadata
-    if value is None and about["or_none"]:
-        return None
-    try:
-        return _CHECKS[about["kind"]](about, value)
-    except (ValueError, TypeError):
-        wanted = allowed(entry)
-        raise ValueError(f"{name or entry.name} must be {wanted}, got {shown(value)}") from None
-
-
-def _number(about: Mapping[str, Any], value: Any) -> float:
-    low, high = about["among"] or (None, None)
-    check = whole_number if about["kind"] is int else number
-    return check("", value, low, high, above=about["above"], below=about["below"])
-
-
-def _text(about: Mapping[str, Any], value: Any) -> str:
-    if not isinstance(value, str) or (about["among"] is not None and value not in about["among"]):
-        raise ValueError
-    return value
-
-
-def _path(about: Mapping[str, Any], value: Any) -> Path:
-    if about["metavar"] == "FOLDER" and str(value) == "-":  # the standard output
-        raise ValueError
-    return Path(value).expanduser()
-
-
-def _flag(about: Mapping[str, Any], value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _texts(about: Mapping[str, Any], value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise ValueError
-    return tuple(value)
-
-
-_CHECKS: Final[dict[type, Callable[[Mapping[str, Any], Any], Any]]] = {
-    int: _number,
-    float: _number,
-    str: _text,
-    Path: _path,
-    bool: _flag,
-    tuple: _texts,
-    object: lambda _, value: value,
-}
 
 
 def check_fields(options: Any) -> None:
     """Check each option of a dataclass, and give it its type; for ``__post_init__``."""
     for entry in fields(options):
         if not _is_group(entry):
-            value = checked(entry, getattr(options, entry.name))
+            value = entry.metadata["option"].check(getattr(options, entry.name), entry.name)
             object.__setattr__(options, entry.name, value)
 
 
-def parsed(entry: Field[Any], text: str) -> Any:
-    """Parse an option's value as users write it; a text that is none of its type stays a text."""
-    kind = entry.metadata["kind"]
-    if entry.metadata["or_none"] and text.lower() == "none":
-        return None
-    if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), text)
-    if kind is float or (kind is int and re.fullmatch(r"[+-]?[0-9_]{1,30}", text)):
-        with suppress(ValueError):
-            return kind(text)
-    return text
-
-
 def value_text(value: Any) -> str:
-    """Return a value as commands and positions write it, which `parsed` reads."""
+    """Return a value as commands and positions write it, which `Option.parse` reads."""
     return "none" if value is None else str(value)
 
 
@@ -232,16 +206,11 @@ def values_text(options: Mapping[str, Any]) -> str:
 
 
 def make(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return options by name; those of groups among them, and the others with their defaults.
-
-    Raises:
-        ValueError: for a value that is not allowed.
-    """
+    """Return options by name, those of groups among them; the others have their defaults."""
     given: dict[str, Any] = {}
     for entry in fields(kind):  # type: ignore[arg-type]
         if _is_group(entry):
-            assert isinstance(entry.default_factory, type)
-            given[entry.name] = make(entry.default_factory, values)
+            given[entry.name] = make(entry.default_factory, values)  # type: ignore[arg-type]
         elif entry.name in values:
             given[entry.name] = values[entry.name]
     return kind(**given)
@@ -249,24 +218,20 @@ def make(kind: type[Options], values: Mapping[str, Any]) -> Options:
 
 def replaced(options: Options, values: Mapping[str, Any]) -> Options:
     """Return a copy with other values by name, those of groups among them."""
-    changes: dict[str, Any] = {}
-    for entry in fields(options):  # type: ignore[arg-type]
-        if _is_group(entry):
-            changes[entry.name] = replaced(getattr(options, entry.name), values)
-        elif entry.name in values:
-            changes[entry.name] = values[entry.name]
-    return dataclasses.replace(options, **changes)  # type: ignore[type-var]
+    return make(type(options), {**_values(options), **values})
 
 
 def as_dict(options: Any) -> dict[str, Any]:
     """Return the values by name, those of groups among them, as JSON and TOML can hold them."""
+    values = _values(options).items()
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values}
+
+
+def _values(options: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for entry in fields(options):
         value = getattr(options, entry.name)
-        if _is_group(entry):
-            values |= as_dict(value)
-        else:
-            values[entry.name] = str(value) if isinstance(value, Path) else value
+        values |= _values(value) if _is_group(entry) else {entry.name: value}
     return values
 
 
@@ -275,24 +240,18 @@ def as_dict(options: Any) -> dict[str, Any]:
 
 def form(kind: type) -> list[dict[str, Any]]:
     """Return each option as JSON that a form can be made from."""
+    keys = ("default", "about", "among", "or_none")
     return [
-        {
-            "name": entry.name,
-            "default": entry.default,
-            **{key: entry.metadata[key] for key in ("about", "among", "or_none")},
-        }
-        for entry in declared(kind).values()
+        {"name": name, **{key: getattr(entry, key) for key in keys}}
+        for name, entry in declared(kind).items()
     ]
 
 
 def described(kind: type[Options]) -> type[Options]:
     """Add the options and their descriptions to the docstring of a dataclass."""
-    lines = [
-        f"{name}: {entry.metadata['about']} ({allowed(entry)})."
-        for name, entry in declared(kind).items()
-    ]
-    listed = "\n        ".join(lines)
-    kind.__doc__ = f"{kind.__doc__}\n    Attributes:\n        {listed}\n"
+    kind.__doc__ = f"{kind.__doc__}\n    Attributes:\n"
+    for name, entry in declared(kind).items():
+        kind.__doc__ += f"        {name}: {entry.about} ({entry.describe()}).\n"
     return kind
 
 
@@ -300,8 +259,7 @@ def options_table(kind: type) -> str:
     """Return the options as a Markdown table (docs/ hold it; a test compares)."""
     lines = ["| option | default | allowed | meaning |", "| --- | --- | --- | --- |"]
     for name, entry in declared(kind).items():
-        about = entry.metadata["about"]
-        lines.append(f"| `{name}` | {entry.default} | {allowed(entry)} | {about} |")
+        lines.append(f"| `{name}` | {entry.default} | {entry.describe()} | {entry.about} |")
     return "\n".join(lines) + "\n"
 
 
@@ -309,48 +267,36 @@ def options_table(kind: type) -> str:
 
 
 def whole_number(
-    name: str,
-    value: Any,
-    low: int | None = None,
-    high: int | None = None,
-    *,
-    above: float | None = None,
-    below: float | None = None,
+    name: str, value: Any, low: int | None = None, high: int | None = None, **ends: float | None
 ) -> int:
-    """Check a value; return it as an int."""
+    """Check a value, ``low`` to ``high``, and ``above`` and ``below`` others; return an int."""
     try:
-        number = None if isinstance(value, bool) else operator.index(value)
+        result = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        number = None
-    if number is None or not _within(
-        number, low, INT64_MAX if high is None else high, above, below
-    ):
-        expected = limits(int, low, high, above=above, below=below)
-        raise ValueError(f"{name} must be {expected}, got {shown(value)}")
-    return number
+        result = None
+    if result is None or not _within(result, low, INT64_MAX if high is None else high, **ends):
+        raise ValueError(f"{name} must be {limits(int, low, high, **ends)}, got {shown(value)}")
+    return result
 
 
 def number(
-    name: str,
-    value: Any,
-    low: float | None = None,
-    high: float | None = None,
-    *,
-    above: float | None = None,
-    below: float | None = None,
+    name: str, value: Any, low: float | None = None, high: float | None = None, **ends: float | None
 ) -> float:
-    """Check a value; return it as a float."""
+    """Check a value, as `whole_number` does; return a float."""
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # a whole number beyond every float
             result = float(value)
-            if math.isfinite(result) and _within(value, low, high, above, below):
+            if math.isfinite(result) and _within(value, low, high, **ends):
                 return result
-    expected = limits(float, low, high, above=above, below=below)
-    raise ValueError(f"{name} must be {expected}, got {shown(value)}")
+    raise ValueError(f"{name} must be {limits(float, low, high, **ends)}, got {shown(value)}")
 
 
 def _within(
-    value: Any, low: float | None, high: float | None, above: float | None, below: float | None
+    value: Any,
+    low: float | None,
+    high: float | None,
+    above: float | None = None,
+    below: float | None = None,
 ) -> bool:
     """Return whether a number lies between limits, of which each may be missing."""
     return bool(
@@ -365,19 +311,18 @@ def limits(
     kind: type,
     low: float | None,
     high: float | None,
-    *,
     above: float | None = None,
     below: float | None = None,
 ) -> str:
-    """Return in words which numbers are allowed, an int or a float between limits."""
+    """Return in words which numbers are allowed, whole ones or any between limits."""
     text = "a whole number" if kind is int else "a number"
     if (low, high) == (0, 2**64 - 1):
         return f"{text} from 0 to 2^64 - 1"
     if low is not None and high is not None:
         return f"{text} from {low:,} to {high:,}"
-    ends = [("of at least", low), ("above", above), ("of at most", high), ("below", below)]
-    named = [f"{words} {end:,}" for words, end in ends if end is not None]
-    return " ".join([text, " and ".join(named)]) if named else text
+    ends = {"of at least": low, "above": above, "of at most": high, "below": below}
+    named = [f"{words} {end:,}" for words, end in ends.items() if end is not None]
+    return f"{text} {' and '.join(named)}".rstrip()
 
 
 def integer(name: str, value: Any) -> int:

@@ -15,35 +15,21 @@ import numpy.typing as npt
 
 from carolus_env.system.untrusted import DataError, check, get, parse_json, shown
 
-KEY: Final = "about"
-"""Key of the metadata that holds the JSON; safetensors writes several keys in any order."""
+_KEY: Final = "about"  # of the metadata, for the JSON: safetensors writes several in any order
 
 
 def to_bytes(
     arrays: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Return the content of a file of arrays; the same content gives the same bytes.
-
-    Args:
-        arrays: arrays of numbers by name.
-        about: the description, an object of JSON; None: none.
-
-    Raises:
-        TypeError: when ``about`` holds something that JSON cannot.
-        ValueError: when it holds NaN or an infinity.
-    """
+    """Return the content of a file of arrays; the same content gives the same bytes."""
     from safetensors.numpy import save
 
-    text = None if about is None else {KEY: json.dumps(about, allow_nan=False)}
+    text = None if about is None else {_KEY: json.dumps(about, allow_nan=False)}
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, text)
 
 
 def from_bytes(data: bytes) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """Return the arrays and the description in the content of a file.
-
-    Raises:
-        DataError: when it is damaged or of another kind, or has no description.
-    """
+    """Return the arrays and the description in the content of a file; a wrong one: `DataError`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -54,5 +40,5 @@ def from_bytes(data: bytes) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]
         raise DataError(f"cut short, damaged or no safetensors file: {reason}") from None
     header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
     metadata = header.get("__metadata__") or {}
-    about = check(parse_json(get(metadata, KEY, str, "metadata")), dict, f"metadata.{KEY}")
+    about = check(parse_json(get(metadata, _KEY, str, "metadata")), dict, f"metadata.{_KEY}")
     return arrays, about

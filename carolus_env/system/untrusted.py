@@ -1,27 +1,18 @@
 """Untrusted data, written by anyone: parsed, checked and refused, never run.
 
-The threat model, for all readers. A game record, a position, a results file, a model and a request
-to the page's server may come from anyone. Such data may
-
-- hold anything that its format can hold: wrong types, huge numbers, NaN, deep nesting, long
-  strings, control characters, unknown and missing keys;
-- be truncated, damaged, compressed many thousandfold, or a file of another kind.
-
-Whatever it holds, a reader
+The threat model. A game record, a position, a results file, a model and a request to the page's
+server may hold anything that their formats can hold, and be damaged, compressed many thousandfold,
+or of another kind. Whatever it is, a reader
 
 - runs no code: no pickle, no ``eval``, no import by name;
-- takes time and memory in proportion to what it was given. What is streamed, unpacked or uploaded
-  has an upper limit in bytes: of a line, a file or a request;
+- takes time and memory in proportion to what it was given, whose lines, files and requests have an
+  upper limit in bytes;
 - passes nothing to a kernel that was not checked;
-- raises one kind of error, in printable ASCII and of bounded length, so that no escape codes reach
-  a terminal. The text names the place, what was expected and what was found.
+- raises one kind of error, in printable ASCII and of bounded length: no escape codes reach a
+  terminal. The checks below raise `DataError`; readers raise it again as an error of their own.
 
-The checks below raise `DataError`; readers raise it again as an error of their own.
-
-Three things are trusted. Python files and programs that a user names (``my_bot.py:MyBot``,
-``exe:./bot``) are the user's own code, and run. A training run reads back the folder that it wrote:
-without pickle, but without limits. Compiled kernels and messages between a program's own processes
-are pickled.
+Trusted are Python files and programs that a user names, the folder that a training run reads back,
+compiled kernels, and messages between a program's own processes.
 """
 
 from __future__ import annotations
@@ -82,9 +73,8 @@ def shown(value: object) -> str:
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
     """Return a text in printable ASCII; after ``longest`` characters it ends in `` ...``."""
-    start = text[: longest + 1]
-    if not (start.isascii() and start.isprintable()):
-        start = "".join(map(_escaped, start))
+    letters = text[: longest + 1]
+    start = "".join(each if " " <= each <= "~" else ascii(each)[1:-1] for each in letters)
     return start if len(start) <= longest else start[:longest] + " ..."
 
 
@@ -99,12 +89,6 @@ def unknown(what: str, name: object, known: Iterable[str], listed: str | None = 
     if close:
         text += f"; did you mean {' or '.join(close)}?"
     return text + (f"{' K' if close else '; k'}nown are {listed}" if listed else "")
-
-
-def _escaped(character: str) -> str:
-    if character.isascii() and character.isprintable():
-        return character
-    return ascii(character)[1:-1]
 
 
 def parse_json(data: str | bytes) -> Any:
@@ -151,11 +135,9 @@ def is_a(value: object, kind: type) -> bool:
             return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
         except OverflowError:  # an integer beyond every float
             return False
-    if type(value) is kind:
-        return True
     if kind is dict:
         return isinstance(value, Mapping)
-    return isinstance(value, kind) and not isinstance(value, bool)
+    return type(value) is kind or (isinstance(value, kind) and not isinstance(value, bool))
 
 
 def check(value: object, kind: type, name: str) -> Any:
