@@ -364,11 +364,7 @@ def array(name: str, value: Any) -> npt.NDArray[Any]:
 
 
 def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Check values; return them as an array of integers of that shape.
-
-    Raises:
-        ValueError: for another dtype or shape.
-    """
+    """Check values; return them as an array of integers of that shape."""
     result = array(name, values)
     if result.dtype.kind not in "iu" or result.shape != shape:
         raise ValueError(
