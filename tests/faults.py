@@ -1,4 +1,4 @@
-"""Faults planted one at a time in a copy of this checkout, and the test that finds each.
+"""Faults planted in copies of this checkout, a copy for each core, and the test that finds each.
 
     python tests/faults.py                 all, about half an hour
     python tests/faults.py --only seat     those with "seat" in their name
@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -146,14 +148,21 @@ def main() -> int:
     """Plant each fault; the exit code is 1 if one was not found, or does not fit any more."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="plant faults with this in their name")
-    options, missed = parser.parse_args(), 0
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
+    options = parser.parse_args()
+    faults = iter([fault for fault in FAULTS if options.only in fault[0]])
+    taking = threading.Lock()
+
+    def work(tree: Path) -> int:
+        """Plant one fault after the other in a tree; return how many were missed."""
         subprocess.run(["git", "worktree", "add", "-fq", "--detach", tree], cwd=ROOT, check=True)
+        missed = 0
         try:
-            for name, file, old, new, tests in FAULTS:
-                if options.only not in name:
-                    continue
+            while True:
+                with taking:
+                    fault = next(faults, None)
+                if fault is None:
+                    return missed
+                name, file, old, new, tests = fault
                 path = tree / "carolus_env" / file
                 source = path.read_text()
                 if source.count(old) == 1:
@@ -167,6 +176,10 @@ def main() -> int:
                 print(f"{name}: {result}", flush=True)
         finally:
             subprocess.run(["git", "worktree", "remove", "-f", tree], cwd=ROOT, check=True)
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+        trees = [Path(folder) / f"tree{k}" for k in range(os.cpu_count() or 1)]
+        missed = sum(pool.map(work, trees))
     return int(missed > 0)
 
 
