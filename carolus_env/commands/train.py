@@ -121,12 +121,7 @@ def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | 
 
 
 def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
-    """Make the run that the command line asks for, and the folder of a new one.
-
-    Raises:
-        ValueError: for options, files or folders that cannot be used.
-        UserError: for a command line that is not understood.
-    """
+    """Make the run that the command line asks for, and the folder of a new one."""
     # Read first, without --help: it decides which options there are, and their defaults.
     sources = command.parser_of(program, None, help=False)
     command.add_options(sources, TrainOptions)

@@ -48,12 +48,7 @@ LEARNERS: Final[dict[str, Entry]] = {
 
 
 def learner(name: str | None) -> Any:
-    """Return the class of a learner by its name; None: the default.
-
-    Raises:
-        ValueError: for an unknown learner.
-        MissingExtraError: when a package that it needs is missing.
-    """
+    """Return the class of a learner by its name; None: the default."""
     name = next(iter(LEARNERS)) if name is None else name
     if not isinstance(name, str) or name not in LEARNERS:
         raise ValueError(unknown("unknown learner", name, LEARNERS))
@@ -68,16 +63,7 @@ def learner(name: str | None) -> Any:
 
 
 def read_config(path: Path, name: str | None = None) -> RunConfig:
-    """Read the options of a TOML file; those it leaves out keep their defaults.
-
-    Args:
-        path: the file's path.
-        name: the learner's name, instead of the one in the file.
-
-    Raises:
-        ValueError: for a file that cannot be read, and naming the first option that is unknown
-            or has the wrong type.
-    """
+    """Read the options of a TOML file; those it leaves out keep their defaults."""
     path = path.expanduser()
     try:
         with reading(path) as file:
@@ -93,11 +79,7 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
 
 
 def config_of(given: Mapping[str, Any]) -> RunConfig:
-    """Return a config made from options by name, ``learner`` among them.
-
-    Raises:
-        ValueError: naming the first option that is unknown or has a value that is not allowed.
-    """
+    """Return a config made from options by name, ``learner`` among them."""
     values = dict(given)
     kind: type[RunConfig] = learner(values.pop("learner", None)).Config
     known = declared(kind)

@@ -20,11 +20,7 @@ FILE: Final = "resume/checkpoint.safetensors"
 
 
 def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Replace the last checkpoint of a run, which stays until this one is complete.
-
-    Raises:
-        OSError: when it cannot be written.
-    """
+    """Replace the last checkpoint of a run, which stays until this one is complete."""
     text = json.dumps(numbers)  # a metric may be NaN
     about = {"format": FORMAT, "version": VERSION, "numbers": text}
     (folder / FILE).parent.mkdir(exist_ok=True)
@@ -32,12 +28,7 @@ def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDA
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read the numbers and arrays of a run's last checkpoint.
-
-    Raises:
-        FileNotFoundError: when there is none.
-        ValueError: when it cannot be read.
-    """
+    """Read the numbers and arrays of a run's last checkpoint."""
     try:
         arrays, about = tensors.from_bytes((folder / FILE).read_bytes())
         expect(about, format=FORMAT, version=VERSION)

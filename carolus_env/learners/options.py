@@ -125,12 +125,7 @@ class RunConfig:
         return f"{getattr(self, self.length):,} {self.unit}"
 
     def progress(self, done: int, seconds: float) -> float:
-        """Return the fraction of the run that is done, from 0 to 1 or more.
-
-        Args:
-            done: decisions or games learnt from.
-            seconds: seconds of learning, by the clock.
-        """
+        """Return the fraction of the run that is done, from 0 to 1 or more."""
         if self.minutes is not None:
             return seconds / 60 / self.minutes
         return done / int(getattr(self, self.length))
@@ -155,11 +150,7 @@ class RunConfig:
         return {} if self.players == 4 else {"partners": "--players 4"}
 
     def check(self) -> None:
-        """Refuse options that cannot work, before anything starts.
-
-        Raises:
-            ValueError: naming the option, its value and what is allowed.
-        """
+        """Refuse options that cannot work, before anything starts."""
         if self.name in ("", "..") or (self.name and self.name != Path(self.name).name):
             raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
         for spec in self.eval_bots:
@@ -228,9 +219,6 @@ class SelfPlayConfig(RunConfig):
         """Return the weights to begin with.
 
         A policy may begin with a model that has no policy head, and the other way round.
-
-        Raises:
-            ValueError: for a model of another size.
         """
         weights = random_weights(self.size, self.seed)
         if self.start is None:

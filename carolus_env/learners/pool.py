@@ -50,9 +50,6 @@ class SelfPlayLearner(ABC, Generic[C]):
     """A worker of an algorithm that learns a network by self-play.
 
     A subclass is an algorithm: `learners.ppo`, `learners.td`.
-
-    Args:
-        config: the run's hyperparameters.
     """
 
     Config: ClassVar[type[SelfPlayConfig]]  # Its hyperparameters
@@ -86,13 +83,7 @@ class SelfPlayLearner(ABC, Generic[C]):
 
     @abstractmethod
     def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
-        """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed.
-
-        Args:
-            own: the worker's own arrays, kept until its next round.
-            task: the worker's part of a round.
-            stats: statistics, added to.
-        """
+        """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed."""
 
     @staticmethod
     @abstractmethod
@@ -192,11 +183,6 @@ def combine(
 
     The mean is over the effective number of workers: ``sum(|d|)**2 / sum(d**2)`` of the moves d.
     That is 1 where one alone moved, and the number of workers where all moved alike.
-
-    Args:
-        common: the common arrays, changed in place.
-        results: each worker's arrays.
-        summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
     """
     if len(results) == 1:  # exact
         for name, array in common.items():

@@ -31,13 +31,7 @@ def commit() -> str | None:
 
 
 def commit_of(root: Path) -> str | None:
-    """Return the commit of the repository of this project whose root is ``root``.
-
-    Returns:
-        the full hash, followed by a plus where tracked files differ from it. None without git, and
-        for an installed package: a repository around it, such as one that holds a virtual
-        environment, does not track these files at its root.
-    """
+    """Return the commit of the repository of this project whose root is ``root``."""
     # --full-name: the path as seen from the root of the repository that tracks the file
     tracked = _git(root, "ls-files", "--full-name", "--", _FILE)
     if tracked != _FILE:

@@ -68,14 +68,7 @@ class Learner(ABC):
 
     @abstractmethod
     def learn(self, first: int, count: int, rate: float, stop: Stop) -> int:
-        """Do a round; return how many decisions or games were learnt from.
-
-        Args:
-            first: decisions or games before it.
-            count: decisions or games to learn from.
-            rate: learning rate.
-            stop: ends it early, where it takes long.
-        """
+        """Do a round; return how many decisions or games were learnt from."""
 
     @abstractmethod
     def metrics(self) -> dict[str, float]:
@@ -117,15 +110,12 @@ class Progress:
 
 @dataclass
 class Curve:
-    """Measurements of a run so far, the content of ``curve.json``.
+    """Measurements of a run so far, the content of ``curve.json``."""
 
-    Attributes:
-        training: points of training: ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and
-            the learner's metrics.
-        evaluation: a point for each evaluation: the same, and what `placing.Evaluation` has.
-    """
-
+    # points of training: ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and the
+    # learner's metrics
     training: list[dict[str, Any]] = field(default_factory=list)
+    # a point for each evaluation: the same, and what `placing.Evaluation` has
     evaluation: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -245,12 +235,6 @@ class Run:
         The checkpoint comes last in a pass of the loop, so that a resumed run enters the loop
         exactly where the interrupted one would have continued. What is learnt does not depend on
         evaluations.
-
-        Returns:
-            True when all is done; False after `stop`.
-
-        Raises:
-            UserError: when weights are no longer finite.
         """
         if self.progress >= 1:
             return True
@@ -430,18 +414,7 @@ class Run:
         self._tell(f"{games:,} games against {spec}")
 
     def _evaluate(self, model: Model[Any], games: int) -> placing.Evaluation:
-        """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
-
-        Args:
-            model: the network.
-            games: maximum number of games against each opponent.
-
-        Returns:
-            The evaluation of the best network so far, by so many games.
-
-        Raises:
-            Stopped: when the run was stopped.
-        """
+        """Evaluate the network, keep it if no Elo was higher, and add a point to the curve."""
         best, config = self.folder / "best", self.config
         with self._compiling(), self.clock.during(COMPILING):
             self._prepare().wait(self.stop)
@@ -477,11 +450,7 @@ class Run:
         self._tell(evaluation=result)
 
     def finish(self) -> placing.Evaluation:
-        """Save the last network, evaluate the best one, and write ``result.json``.
-
-        Raises:
-            Stopped: when it was stopped.
-        """
+        """Save the last network, evaluate the best one, and write ``result.json``."""
         model = self.snapshot()
         model.save(self.folder / "final")
         with self._logging():
@@ -509,11 +478,7 @@ class Run:
         note(f"train: not written: {error}; training continues")
 
     def checkpoint(self) -> None:
-        """Write what `resume` needs; the last checkpoint stays until the new one is complete.
-
-        Raises:
-            OSError: when it cannot be written.
-        """
+        """Write what `resume` needs; the last checkpoint stays until the new one is complete."""
         numbers = {
             "done": self.done,
             "noted": self._noted,
@@ -530,9 +495,6 @@ class Run:
 
         `ppo` and `value` continue bit for bit like an uninterrupted run; `sb3` begins new games. A
         run that ended before its first checkpoint begins anew.
-
-        Raises:
-            ValueError: when the checkpoint cannot be read, or is missing beside what was learnt.
         """
         try:
             numbers, arrays = checkpoint.read(self.folder)

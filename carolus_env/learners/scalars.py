@@ -12,17 +12,7 @@ from carolus_env.system.files import Log
 
 
 class Scalars:
-    """A file of numbers in a folder of TensorBoard, which ends with a whole point.
-
-    Args:
-        folder: the folder, made if it is missing.
-        step: the last step that counts of those in the folder's other files: a run that is resumed
-            repeats the later ones.
-
-    Raises:
-        ModuleNotFoundError: when the package tensorboard is not installed.
-        OSError: when the file cannot be written.
-    """
+    """A file of numbers in a folder of TensorBoard, which ends with a whole point."""
 
     def __init__(self, folder: Path, step: int = 0) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -38,11 +28,7 @@ class Scalars:
         self._log.append(self._framed(session_log=start, step=step + 1))
 
     def write(self, values: Mapping[str, float], step: int) -> None:
-        """Add a point to the line of each name.
-
-        Raises:
-            OSError: when it cannot be written, naming the file.
-        """
+        """Add a point to the line of each name."""
         numbers = [self._summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
         self._log.append(self._framed(step=step, summary=self._summary(value=numbers)))
 
