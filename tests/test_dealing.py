@@ -52,9 +52,8 @@ def planner(seed: int, folder: Path) -> None:
 
 
 def sb3(seed: int, folder: Path) -> None:
-    learner = pytest.importorskip("carolus_env.learners.sb3")
-    for number in (0, 1):
-        learner.make_env(learner.Sb3Config(seed=seed), "random", 9, number).reset()
+    sb3 = pytest.importorskip("carolus_env.learners.sb3")
+    sb3.Sb3Learner(sb3.Sb3Config(seed=seed, envs=9, opponents="random")).env.reset()
 
 
 @pytest.mark.parametrize("play", [matches, data_set, suite, learners, planner, sb3])

@@ -1,17 +1,7 @@
-"""Training: the learners (`LEARNERS`), and what all runs share.
+"""Training: the learners (`LEARNERS`), each a file that reads from top to bottom.
 
-An algorithm is a file that reads from top to bottom: `ppo`, `td` and `sb3`. `options` has the
-options that all have, `run` a run in its folder, `pool` the workers of self-play; `checkpoint`,
-`scalars` and `provenance` are parts of a run.
-
-An update of PPO, file by file: `run` (`Run._learn`) asks `pool` (`WorkerPool.learn`) for a round;
-each worker of `ppo` (`PpoLearner.learn`) plays a rollout by `bots.ppo`, whose candidates
-`planning.plans` lists (by `kinds` and `heuristic`) and `networks.forward` values from `inputs`; its
-gradients go through `networks.backward`; `pool` combines what the workers have learnt, and `run`
-notes it.
-
-Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3, of the extra
-``sb3``.
+`options` has the options that all have, `run` a run in its folder, `pool` the workers of self-play.
+Training needs the extra ``train``; `sb3` needs PyTorch and Stable-Baselines3, of the extra ``sb3``.
 """
 
 from __future__ import annotations
@@ -63,7 +53,7 @@ def learner(name: str | None) -> Any:
 
 
 def read_config(path: Path, name: str | None = None) -> RunConfig:
-    """Read the options of a TOML file; those it leaves out keep their defaults."""
+    """Read the options of a TOML file; ``name`` is the learner instead of the one in the file."""
     path = path.expanduser()
     try:
         with reading(path) as file:
@@ -85,8 +75,7 @@ def config_of(given: Mapping[str, Any]) -> RunConfig:
     known = declared(kind)
     for name, value in values.items():
         if name not in known:
-            raise ValueError(
-                unknown(f"learner {kind.learner_name} has no option", name, [*known, "learner"])
-            )
+            about = f"learner {kind.learner_name} has no option"
+            raise ValueError(unknown(about, name, [*known, "learner"]))
         values[name] = checked(known[name], value)
     return make(kind, values)
