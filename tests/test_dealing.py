@@ -53,7 +53,8 @@ def planner(seed: int, folder: Path) -> None:
 
 def sb3(seed: int, folder: Path) -> None:
     sb3 = pytest.importorskip("carolus_env.learners.sb3")
-    sb3.Sb3Learner(sb3.Sb3Config(seed=seed, envs=9, opponents="random")).env.reset()
+    sizes = {"envs": 9, "n_steps": 2, "batch_size": 18}
+    sb3.Sb3Learner(sb3.Sb3Config(seed=seed, opponents="random", **sizes)).warm_up()
 
 
 @pytest.mark.parametrize("play", [matches, data_set, suite, learners, planner, sb3])

@@ -472,7 +472,9 @@ def test_the_opponent_self_draws_from_the_policy_as_it_is_now():
     sb3 = pytest.importorskip("carolus_env.learners.sb3")
     import torch
 
-    itself = sb3.Sb3Learner(sb3.Sb3Config(envs=4, region=8, whole=8)).itself
+    itself = sb3.Sb3Learner(
+        sb3.Sb3Config(envs=8, n_steps=2, batch_size=16, region=8, whole=8)
+    ).itself
     states = new_games(Rules(), 400, seed=1)
     states = states[legal_masks(states)[:, 3] == 1]  # disc 4 may be played
     drawn = itself.act(states, new_streams(1, len(states)))

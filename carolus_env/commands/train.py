@@ -124,11 +124,12 @@ def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
     source = make(TrainOptions, vars(sources.parse_known_args(arguments)[0]))
     line = f"{program} {shlex.join(arguments)}".rstrip()
     if source.resume is not None:
-        return _resumed(source, source.resume, arguments, line, program)
-    if source.config is not None:
-        config = read_config(source.config, source.learner)
-    else:
-        config = learner(source.learner).Config()
+        for name in ("learner", "config"):
+            if getattr(source, name) is not None:
+                raise UserError(f"--resume takes its options from the run; leave out --{name}")
+        return _resumed(source.resume, arguments, line, program)
+    file = source.config
+    config = read_config(file, source.learner) if file else learner(source.learner).Config()
     known = declared(config)
     _check_learner(config, arguments)
     parser = command.parser_of(program, __doc__, "[options]")
@@ -147,21 +148,15 @@ def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
 
 
 def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
-    """Refuse an option that is another learner's, naming whose it is, or no learner's."""
+    """Refuse an option of another learner, naming whose it is."""
     own = {"help", *declared(TrainOptions), *declared(config)}
-    known = set(own)
-    for argument in arguments:
-        word = argument.partition("=")[0]
+    words = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
+    for word in words:
         name = word.removeprefix("--").replace("-", "_")
-        for owner in LEARNERS if word.startswith("--") and name not in own else ():
+        for owner in LEARNERS if name not in own else ():
             with contextlib.suppress(ModuleNotFoundError):
-                theirs = declared(learner(owner).Config)
-                if name in theirs:
+                if name in declared(learner(owner).Config):
                     raise ValueError(f"{word} is an option of --learner {owner}")
-                known |= theirs.keys()
-        if word.startswith("--") and name not in own:
-            names = map(command.typed_option, known)
-            raise ValueError(untrusted.unknown("unknown argument", word, names, ""))
 
 
 def _claimed(config: RunConfig, program: str) -> Path:
@@ -181,9 +176,7 @@ def _claimed(config: RunConfig, program: str) -> Path:
     raise UserError(text)
 
 
-def _resumed(
-    source: TrainOptions, folder: Path, arguments: Sequence[str], line: str, program: str
-) -> Job:
+def _resumed(folder: Path, arguments: Sequence[str], line: str, program: str) -> Job:
     """Return the run in a folder; other words of the command line may change only its length."""
     try:
         first = untrusted.parse_json((folder / CONFIG).read_bytes())
@@ -193,9 +186,6 @@ def _resumed(
         reason = error.strerror if isinstance(error, OSError) else error
         reason = f"{CONFIG}: {reason}" if folder.is_dir() else "there is no such folder"
         raise ValueError(f"{folder}: no run to resume: {reason}") from None
-    given = {"--learner": source.learner, "--config": source.config}
-    if other := [word for word, value in given.items() if value is not None]:
-        raise UserError(f"--resume takes its options from the run; leave out {other[0]}")
     parser = command.parser_of(f"{program} --resume FOLDER", None)
     command.add_options(parser, TrainOptions, ["resume"])
     command.add_options(parser, config, config.resumable, as_dict(config))

@@ -1,14 +1,8 @@
 """PPO over whole turns, in self-play: a decision is a disc, a crown or a whole turn.
 
-The planner lists the best plans of a turn, and the policy chooses one of them
-(`networks.network`, `bots.ppo`). All seats are played by the policy, and all decisions are learnt
-from. Values are win probabilities by team, so what the next position promises, whichever team
-moves there, tells every team what a decision was worth, and no sign is flipped.
-
-    $ python train.py --learner ppo
-
-From top to bottom: the hyperparameters, a rollout, its advantages and targets, the gradient of the
-loss, and the worker that puts them together.
+The planner lists the best plans of a turn, and the policy chooses one of them. All decisions of all
+seats are learnt from. Values are win probabilities by team, so what the next position promises,
+whichever team moves there, tells every team what a decision was worth, and no sign is flipped.
 """
 
 from __future__ import annotations
@@ -131,8 +125,9 @@ class Experience(NamedTuple):
             np.zeros(decisions, np.bool_),
             np.zeros((games, MAX_TEAMS), np.float32),
             np.zeros((decisions, candidates), np.float32),
+            InputArrays.new(decisions * candidates, players),
         ]
-        return cls(*arrays, inputs=InputArrays.new(decisions * candidates, players))
+        return cls(*arrays)
 
 
 @separate

@@ -218,7 +218,7 @@ class Run:
         exactly where the interrupted one would have continued. What is learnt does not depend on
         evaluations.
         """
-        if self.progress >= 1:
+        if self._ended():
             return True
         if self.done == 0:
             with self._surviving(unless=self._ended):
@@ -229,22 +229,22 @@ class Run:
             self._begun = self.done, self.progress, self._learning
             with self._phase(LEARNING):
                 self._prepare()
-                while self.progress < 1 and not self.stop.is_set:
+                while not (self._ended() or self.stop.is_set):
                     self._pass()
-        return self.progress >= 1
+        return self._ended()
 
     def _pass(self) -> None:
         """Do a round, with the evaluation and the checkpoint that are due after it."""
         config, resumed = self.config, self._due
         if not resumed:
             self._learn()
-            self._due = self.progress < 1 and self._passed(config.eval_every)
+            self._due = not self._ended() and self._passed(config.eval_every)
         try:
             if self._due and not self.stop.is_set:
                 self._evaluate(self.snapshot(), config.eval_games)
                 self._due = False
         finally:  # an evaluation that is stopped is due when the run is resumed
-            ends = self.progress >= 1 or self.stop.is_set
+            ends = self._ended() or self.stop.is_set
             if ends or resumed or self._passed(config.checkpoint_every or config.eval_every):
                 with self._surviving(unless=lambda: self.stop.is_set):
                     self.checkpoint()
@@ -262,7 +262,7 @@ class Run:
                     "infinity, which is not saved: choose a lower learning_rate",
                     FAILED,
                 )
-        if self._passed(config.curve_every) or self.progress >= 1:
+        if self._passed(config.curve_every) or self._ended():
             metrics = learner.metrics()
             values = {f"train/{name}": value for name, value in metrics.items()}
             values["train/learning_rate"] = config.rate_at(self.progress)

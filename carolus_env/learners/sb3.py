@@ -160,8 +160,7 @@ class Sb3Learner(Learner):
         torch.set_num_threads(config.threads)
         self.config, self.itself = config, Itself()
         opponents = self.itself if config.opponents == SELF else config.opponents
-        seed = derived_seed(config.seed, 0)
-        self.env = CarolusVecEnv(config.rules, config.envs, opponents, seed=seed, dtype=np.uint8)
+        self.env = CarolusVecEnv(config.rules, config.envs, opponents, dtype=np.uint8)
         self.ppo = MaskablePPO(
             DecisionPolicy,
             self.env,

@@ -1,15 +1,9 @@
 """TD(lambda) of a value network, in self-play: positions after decisions, before the dice.
 
-A game is played to its end, every seat by the best choice or, sometimes, a random one. Then its
-positions are learnt from, the last one first: it is worth the result, and each earlier one a
-mixture of the value after the best next decision and of the target there (Sutton, Machine Learning
-3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are win probabilities by team, so each
-position teaches every team's value. Where a decision was random, the targets before it take the
-value after the best one: exploration teaches nothing about the positions before it.
-
-    $ python train.py --learner value
-
-From top to bottom: the hyperparameters, a game, what is learnt from it, and the worker.
+A game's positions are learnt from when it is over, the last one first: it is worth the result, and
+each earlier one a mixture of the value after the best next decision and of the target there
+(Sutton, Machine Learning 3, 1988; after-states as in Tesauro, CACM 38, 1995). Where a decision was
+random, the target before it is that value: exploration teaches nothing about earlier positions.
 """
 
 from __future__ import annotations
