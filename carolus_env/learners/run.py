@@ -119,7 +119,7 @@ class Curve:
 
 
 class Clock:
-    """The seconds of a run's phases, ``before`` in the processes that this one resumes."""
+    """The seconds of a run's phases; ``before``: those of the processes that this one resumes."""
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         self._sums = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
