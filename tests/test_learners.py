@@ -57,6 +57,10 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS)
 by_self_play = pytest.mark.parametrize("learner", SELF_PLAY)
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def words(learner, folder, *more):
     """The command line of a small run."""
     needs_packages(learner)
@@ -106,10 +110,6 @@ POINTS = {
 }
 ADJACENT = "--partners adjacent --paladins-per-clan 30"
 DEFERRED = "--crown-choice deferred"
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def check_same(folder, other):
 
 
 @pytest.mark.parametrize(
-    ("learner", "final"), [("ppo", False), ("value", True), slow("sb3", False), ("sb3", True)]
+    ("learner", "final"), [slow("ppo", False), ("value", True), slow("sb3", False), ("sb3", True)]
 )
 def test_an_evaluation_ends_soon_after_ctrl_c_and_is_made_up_for(
     runs, tmp_path, monkeypatch, capsys, learner, final
@@ -429,7 +429,7 @@ def test_an_evaluation_ends_soon_after_ctrl_c_and_is_made_up_for(
     assert points == POINTS[learner]["evaluation"]
 
 
-@every_learner
+@pytest.mark.parametrize("learner", ["ppo", slow("value"), slow("sb3")])
 def test_a_resumed_run_may_be_longer(run_of, learner):
     folder, (option, amount) = run_of(learner), LENGTH[learner]
     unit, before = kind_of(learner).Config.unit, read_model(folder, "final")[1]["sha256"]
@@ -515,7 +515,7 @@ def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
     assert text in error and str(folder) in error
 
 
-@every_learner
+@pytest.mark.parametrize("learner", [slow("ppo"), "value", slow("sb3")])
 def test_a_run_may_end_after_minutes_of_learning(run_of, capsys, learner):
     folder = run_of(learner)
     unit, before = kind_of(learner).Config.unit, read(folder, "result")["seconds"]
@@ -541,7 +541,7 @@ def test_runs_that_begin_together_get_folders_of_their_own(tmp_path, monkeypatch
         train.read_job([*given, "--name", name])
 
 
-@every_learner
+@pytest.mark.parametrize("learner", ["ppo", slow("value"), slow("sb3")])
 def test_weights_that_are_no_numbers_are_never_written(tmp_path, monkeypatch, capsys, learner):
     needs_packages(learner)
     if learner == "sb3":
@@ -810,7 +810,7 @@ def test_the_recipes_of_the_shipped_agents_are_valid(path):
     assert f"{config.players}p" in path.stem
 
 
-@pytest.mark.parametrize("players", [slow(2), 3, slow(4)])
+@pytest.mark.parametrize("players", [2, slow(3), slow(4)])
 def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     agent = make("planner:errors=0.3")
     result = evaluate(agent, Rules(players), 30, near=None)
