@@ -20,9 +20,7 @@ from benchmarks import (
     carolusbench,
     curves,
     gpu,
-    learners,
     peers,
-    rendering,
     search,
     startup,
     strength,
@@ -39,22 +37,18 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.bots.ppo import PpoOptions
-from carolus_env.commands import COMMANDS
 from carolus_env.engine import observation, rules, state
-from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations import external
-from carolus_env.networks.tables import tables_text
-from carolus_env.notation.vocabulary import counted
-from carolus_env.planning import heuristic
 from carolus_env.records import arrays, make_record
-from carolus_env.system.options import options_table
+from carolus_env.system.options import allowed, declared
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
 
 
+PEER_MODES = ("rollout_u8", "playout", "single", "aec")
 ELO_OF_A_STEP = 170
 """Elo points between two players of whom one wins 72.5 %, see docs/rules.md."""
 
@@ -68,15 +62,13 @@ def actions_table() -> str:
     return markdown(["actions", "phase", "meaning"], lines)
 
 
-def fields_table() -> str:
-    """Return the layout of a game's record, from `state.FIELDS`."""
+def fields_text() -> str:
+    """Return the names, shapes and meanings of a record's fields, from `state.FIELDS`."""
     lines = []
     for field in state.FIELDS:
-        dtype = np.dtype(field.dtype).name
-        shape = "x".join(map(str, field.shape)) or "-"
-        bounds = f"{field.low} to {_power(field.high)}"
-        lines.append([f"`{field.name}`", dtype, shape, bounds, field.meaning])
-    return markdown(["field", "dtype", "shape", "range", "meaning"], lines)
+        shape = "x".join(map(str, field.shape))
+        lines.append(f"{field.name:18} {shape:5} {field.meaning}")
+    return "\n".join(["```", *lines, "```"]) + "\n"
 
 
 def messages_table() -> str:
@@ -88,38 +80,23 @@ def messages_table() -> str:
     return markdown(["message", "keys"], lines)
 
 
-def commands_table() -> str:
-    """Return the commands of ``carolus``, from `COMMANDS`."""
-    lines = [
-        [f"`carolus {name}`", command.about, f"`{command.extra}`" if command.extra else "-"]
-        for name, command in COMMANDS.items()
-    ]
-    return markdown(["command", "for", "extra"], lines)
+def options(kind: type) -> str:
+    """Return a list of options: the default of each, what is allowed, its meaning."""
+    return "".join(
+        f"- `{name}` ({entry.default}; {allowed(entry)}): {entry.metadata['about']}\n"
+        for name, entry in declared(kind).items()
+    )
 
 
 def observation_table() -> str:
-    """Return the blocks of an observation, and their entries by number of players."""
-    numbers = (2, 3, 4)
+    """Return the blocks of an observation."""
     lines = []
-    for blocks in zip(*map(observation.layout, numbers), strict=True):
-        block = blocks[0]
-        places = [observation.slices(players)[block.name] for players in numbers]
-        entries = [f"{where.start}-{where.stop - 1}" for where in places]
+    for blocks in zip(*(observation.layout(players) for players in (2, 3, 4)), strict=True):
         sizes = zip(*(entry.shape for entry in blocks), strict=True)
-        high = numbers_by_players(entry.high for entry in blocks)
+        shape = " x ".join(map(size_name, sizes)) or "-"
         scale = numbers_by_players(entry.scale for entry in blocks)
-        lines.append(
-            [
-                f"`{block.name}`",
-                *(entries if block.shape else [str(where.start) for where in places]),
-                " x ".join(map(size_name, sizes)) or "-",
-                high,
-                f"/ {scale}",
-                block.meaning,
-            ]
-        )
-    head = ["block", *map(str, numbers), "shape", "up to", "scale", "meaning"]
-    return markdown(head, lines)
+        lines.append([f"`{blocks[0].name}`", shape, scale, blocks[0].meaning])
+    return markdown(["block", "shape", "scale", "meaning"], lines)
 
 
 def size_name(sizes: tuple[int, ...]) -> str:
@@ -131,12 +108,6 @@ def numbers_by_players(numbers: Iterable[float]) -> str:
     """Return one number if all are the same, else one for each number of players."""
     texts = [f"{number:g}" for number in numbers]
     return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
-
-
-def features_table() -> str:
-    """Return the features of the planner's evaluation, from `heuristic.FEATURES`."""
-    lines = [[f"`{feature.name}`", feature.meaning] for feature in heuristic.FEATURES]
-    return markdown(["feature", "counted for each team"], lines)
 
 
 def bench_table() -> str:
@@ -179,19 +150,20 @@ def ladder_table() -> str:
                 name = rung.spec.replace(f":{players}p", "")
                 elos.setdefault(name.replace(",", ":", 1), {})[players] = rung.elo
     lines = [
-        [f"`{name}`", *(f"{elo[players]:.0f}" if players in elo else "-" for players in rungs)]
+        [f"Elo of `{name}`", *(f"{elo[n]:.0f}" if n in elo else "-" for n in rungs)]
         for name, elo in elos.items()
     ]
-    text = markdown(["Elo of", *(f"{players} players" for players in rungs)], lines)
-    for players, each in rungs.items():
-        worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
-        widest = max(rung.gap[2] - rung.gap[1] for rung in each[1:])
-        text += (
-            f"\n{players} players: {len(each)} rungs. The widest 95 % interval between neighbours "
-            f"is {widest:.0f} points. The ratings fit worst that `{worst[0]}` wins "
-            f"{100 * worst[2]:.0f} % against `{worst[1]}`; expected are {100 * worst[3]:.0f} %.\n"
-        )
-    return text
+    gaps = [f"{max(rung.gap[2] - rung.gap[1] for rung in each[1:]):.0f}" for each in rungs.values()]
+    misfits = [
+        f"{max(100 * abs(won - due) for _, _, won, due in _pairs(players)):.0f} %"
+        for players in rungs
+    ]
+    lines += [
+        ["number of rungs", *(str(len(each)) for each in rungs.values())],
+        ["widest 95 % interval between neighbours", *gaps],
+        ["most that a win rate differs from the one expected", *misfits],
+    ]
+    return markdown(["", *(f"{players} players" for players in rungs)], lines)
 
 
 def _pairs(players: int) -> list[tuple[str, str, float, float]]:
@@ -255,7 +227,7 @@ MOVES = (
 )
 
 
-def moves_table() -> str:
+def moves_text() -> str:
     """Return examples of decisions, each as it came in games of greedy players."""
     texts = []
     for seed in range(20):
@@ -264,14 +236,14 @@ def moves_table() -> str:
     lines = []
     for meaning, pattern in MOVES:
         example = next(text for text in texts if re.fullmatch(pattern, text))
-        lines.append([f"`{example}`", meaning])
-    return markdown(["written", "meaning"], lines)
+        lines.append(f"{example:28} {meaning}")
+    return "\n".join(["```", *lines, "```"]) + "\n"
 
 
 def told_game() -> str:
     """Return the beginning and the end of a game's text."""
     lines = notation.game_text(*played(2, 3)).splitlines()
-    return "\n".join(["```", *lines[:9], "...", *lines[-5:], "```"]) + "\n"
+    return "\n".join(["```", *lines[:8], "...", *lines[-3:], "```"]) + "\n"
 
 
 def position_fields() -> str:
@@ -286,24 +258,32 @@ def position_line() -> str:
 
 
 def shipped_table() -> str:
-    """Return the provenance of the shipped models, from their files."""
-    head = ["model", "learnt from", "CPU-minutes", "wall time", "command", "its commit"]
+    """Return the provenance of the shipped models of 2, 3 and 4 players, from their files."""
     lines = []
-    for path in sorted(FOLDER.glob("*.safetensors")):
-        kind = path.stem.partition("_")[0]
-        about = TYPES[kind].load(path).about
+    for kind in ("ppo", "value", "decisions"):
+        abouts = [TYPES[kind].load(FOLDER / f"{kind}_{n}p.safetensors").about for n in (2, 3, 4)]
         unit = "decisions" if kind == "decisions" else "games"
-        time = f"{about['seconds'] / 60:.0f} min, " if "seconds" in about else ""
-        time += counted(about["workers"], "worker")
-        cells = [f"{about[unit]:,} {unit}", f"{about['cpu_seconds'] / 60:.0f}", time]
-        how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
-        lines.append([f"`{path.stem.replace('_', ':')}`", *cells, *how])
+        learnt = "; ".join(f"{about[unit]:,}" for about in abouts)
+        minutes = "; ".join(f"{about['cpu_seconds'] / 60:.0f}" for about in abouts)
+        lines.append([f"`{kind}`", f"{learnt} {unit}", minutes, f"`{abouts[0]['command']}`"])
+    head = ["model", "learnt from, with 2; 3; 4 players", "CPU-minutes", "command for 2 players"]
     return markdown(head, lines)
 
 
-def _power(number: int) -> str:
-    bits = number.bit_length()
-    return f"2^{bits} - 1" if bits > 16 and number == 2**bits - 1 else str(number)
+def peers_table() -> str:
+    """Return the comparisons with other environments that play alike."""
+    return peers.table([row for row in load("peers") if row["ours"] in PEER_MODES])
+
+
+def search_table() -> str:
+    """Return what the search wins against `value`; the picture has the other agents."""
+    return search.table([row for row in load("search") if row["agent"].startswith("search")])
+
+
+def throughput_table() -> str:
+    """Return the decisions a second of all modes without observations as floats."""
+    rows = load("throughput")
+    return throughput.table([row for row in rows if not row["mode"].endswith("f32")])
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -312,39 +292,33 @@ TABLES: dict[str, Callable[[], str]] = {
     "arrays": arrays.arrays_table,
     "carolusbench": lambda: carolusbench.table(load("carolusbench")),
     "citation": citation,
-    "fields": fields_table,
+    "fields": fields_text,
     "curves": lambda: curves.table(load("curves")),
     "gpu": lambda: gpu.table(load("gpu")),
-    "learners": lambda: learners.table(load("learners")),
-    "peers": lambda: peers.table(load("peers")),
-    "rendering": lambda: rendering.table(load("rendering")),
+    "peers": peers_table,
     "startup": lambda: startup.table(load("startup")),
-    "search": lambda: search.table(load("search")),
+    "search": search_table,
     "agents": lambda: strength.summary(load("strength"), load("times")),
     "strength": lambda: strength.table(load("strength")),
-    "throughput": lambda: throughput.table(load("throughput")),
+    "throughput": throughput_table,
     "shipped": shipped_table,
     "ladder": ladder_table,
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
     "skill": skill,
-    "commands": commands_table,
     "engine messages": messages_table,
-    "moves": moves_table,
+    "moves": moves_text,
     "moves of a game": told_game,
     "observation": observation_table,
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
-    "options greedy": lambda: options_table(GreedyOptions),
-    "options mcts": lambda: options_table(MctsOptions),
-    "options planner": lambda: options_table(PlannerOptions),
-    "options ppo": lambda: options_table(PpoOptions),
-    "options rules": lambda: options_table(rules.Rules),
-    "options search": lambda: options_table(SearchOptions),
-    "options value": lambda: options_table(ValueOptions),
-    "candidates": candidates.layout_text,
-    "value inputs": tables_text,
+    "options greedy": lambda: options(GreedyOptions),
+    "options mcts": lambda: options(MctsOptions),
+    "options planner": lambda: options(PlannerOptions),
+    "options ppo": lambda: options(PpoOptions),
+    "options rules": lambda: options(rules.Rules),
+    "options search": lambda: options(SearchOptions),
+    "options value": lambda: options(ValueOptions),
     "position fields": position_fields,
     "position in text": position_line,
-    "features": features_table,
 }
 
 
