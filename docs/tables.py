@@ -48,9 +48,12 @@ DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
 
 
-PEER_MODES = ("rollout_u8", "playout", "single", "aec")
-ELO_OF_A_STEP = 170
-"""Elo points between two players of whom one wins 72.5 %, see docs/rules.md."""
+PEERS = ("rollout_u8", "playout", "single", "aec")
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Return lines as a block of code."""
+    return "\n".join(["```", *lines, "```"]) + "\n"
 
 
 def actions_table() -> str:
@@ -62,13 +65,21 @@ def actions_table() -> str:
     return markdown(["actions", "phase", "meaning"], lines)
 
 
+def arrays_text() -> str:
+    """Return the arrays of a data set, from `arrays.MEANINGS`."""
+    return fenced(
+        f"{name:12} {dtype:16} {shape:12} {meaning}"
+        for name, (dtype, shape, meaning) in arrays.MEANINGS.items()
+    )
+
+
 def fields_text() -> str:
     """Return the names, shapes and meanings of a record's fields, from `state.FIELDS`."""
     lines = []
     for field in state.FIELDS:
         shape = "x".join(map(str, field.shape))
         lines.append(f"{field.name:18} {shape:5} {field.meaning}")
-    return "\n".join(["```", *lines, "```"]) + "\n"
+    return fenced(lines)
 
 
 def messages_table() -> str:
@@ -88,15 +99,15 @@ def options(kind: type) -> str:
     )
 
 
-def observation_table() -> str:
+def observation_text() -> str:
     """Return the blocks of an observation."""
-    lines = []
+    lines = [f"{'block':16} {'shape':18} {'scale':9} meaning"]
     for blocks in zip(*(observation.layout(players) for players in (2, 3, 4)), strict=True):
         sizes = zip(*(entry.shape for entry in blocks), strict=True)
-        shape = " x ".join(map(size_name, sizes)) or "-"
+        shape = " x ".join(map(size_name, sizes))
         scale = numbers_by_players(entry.scale for entry in blocks)
-        lines.append([f"`{blocks[0].name}`", shape, scale, blocks[0].meaning])
-    return markdown(["block", "shape", "scale", "meaning"], lines)
+        lines.append(f"{blocks[0].name:16} {shape:18} {scale:9} {blocks[0].meaning}")
+    return fenced(lines)
 
 
 def size_name(sizes: tuple[int, ...]) -> str:
@@ -122,26 +133,8 @@ def bench_table() -> str:
     return markdown(head, lines)
 
 
-def citation() -> str:
-    """Return an entry for BibTeX, from CITATION.cff."""
-    text = (DOCS.parent / "CITATION.cff").read_text()
-    cited = dict(re.findall(r"^([\w-]+): +\"?(.*?)\"?$", text, re.MULTILINE))
-    authors = " and ".join(f"{{{name}}}" for name in re.findall(r"- name: (.*)", text))
-    year = cited.get("date-released", "YEAR").partition("-")[0]
-    fields = {
-        "title": f"{{{cited['title']}}}",
-        "author": authors,
-        "year": year,
-        "note": f"Version {cited['version']}, commit COMMIT, {bench.NAME}",
-    }
-    if "repository-code" in cited:
-        fields["url"] = cited["repository-code"]
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
-    return "\n".join(["```bibtex", "@misc{carolus,", *lines, "}", "```", ""])
-
-
 def ladder_table() -> str:
-    """Return the rungs without errors, and what the ratings of each ladder are worth."""
+    """Return the rungs without errors."""
     rungs = {players: ladder.rungs(players) for players in (2, 3, 4)}
     elos: dict[str, dict[int, float]] = {}
     for players, each in rungs.items():
@@ -153,38 +146,8 @@ def ladder_table() -> str:
         [f"Elo of `{name}`", *(f"{elo[n]:.0f}" if n in elo else "-" for n in rungs)]
         for name, elo in elos.items()
     ]
-    gaps = [f"{max(rung.gap[2] - rung.gap[1] for rung in each[1:]):.0f}" for each in rungs.values()]
-    misfits = [
-        f"{max(100 * abs(won - due) for _, _, won, due in _pairs(players)):.0f} %"
-        for players in rungs
-    ]
-    lines += [
-        ["number of rungs", *(str(len(each)) for each in rungs.values())],
-        ["widest 95 % interval between neighbours", *gaps],
-        ["most that a win rate differs from the one expected", *misfits],
-    ]
+    lines.append(["number of rungs", *(str(len(each)) for each in rungs.values())])
     return markdown(["", *(f"{players} players" for players in rungs)], lines)
-
-
-def _pairs(players: int) -> list[tuple[str, str, float, float]]:
-    """Return all pairs that met: the upper rung, the lower one, its win rate and the expected."""
-    result = ladder.rungs(players)
-    return [
-        (rung.spec, low.spec, wins, float(ladder.win_rate(players, np.array(rung.elo - low.elo))))
-        for k, rung in enumerate(result)
-        for low, wins in zip(result[max(k - 2, 0) : k][::-1], rung.wins, strict=True)
-    ]
-
-
-def skill() -> str:
-    """Return the span of the ladder in Elo points and in Robertie's steps."""
-    lines = []
-    for players in (2, 3, 4):
-        ends = ladder.rungs(players)
-        apart = ends[-1].elo - ends[0].elo
-        between = [f"`{end.spec}`" for end in (ends[0], ends[-1])]
-        lines.append([str(players), *between, f"{apart:,.0f}", f"{apart / ELO_OF_A_STEP:.1f}"])
-    return markdown(["players", "from", "to", "Elo points", "steps"], lines)
 
 
 def some_game() -> ce.engine.state.States:
@@ -237,19 +200,14 @@ def moves_text() -> str:
     for meaning, pattern in MOVES:
         example = next(text for text in texts if re.fullmatch(pattern, text))
         lines.append(f"{example:28} {meaning}")
-    return "\n".join(["```", *lines, "```"]) + "\n"
-
-
-def told_game() -> str:
-    """Return the beginning and the end of a game's text."""
-    lines = notation.game_text(*played(2, 3)).splitlines()
-    return "\n".join(["```", *lines[:8], "...", *lines[-3:], "```"]) + "\n"
+    return fenced(lines)
 
 
 def position_fields() -> str:
     """Return the fields of a position's text, from `notation.positions.FIELDS`."""
-    lines = [[form.name, f"`{form.example}`", form.meaning] for form in notation.positions.FIELDS]
-    return markdown(["field", "for example", "meaning"], lines)
+    return fenced(
+        f"{form.name:10} {form.example:24} {form.meaning}" for form in notation.positions.FIELDS
+    )
 
 
 def position_line() -> str:
@@ -272,12 +230,20 @@ def shipped_table() -> str:
 
 def peers_table() -> str:
     """Return the comparisons with other environments that play alike."""
-    return peers.table([row for row in load("peers") if row["ours"] in PEER_MODES])
+    return peers.table([row for row in load("peers") if row["ours"] in PEERS])
 
 
 def search_table() -> str:
     """Return what the search wins against `value`; the picture has the other agents."""
     return search.table([row for row in load("search") if row["agent"].startswith("search")])
+
+
+def strength_table() -> str:
+    """Return the matches that were played with 2, 3 and 4 players."""
+    rows = load("strength")
+    pairs = [tuple(spec.partition(":")[0] for spec in row["pair"]) for row in rows]
+    kept = [row for row, pair in zip(rows, pairs, strict=True) if pairs.count(pair) == 3]
+    return strength.table(kept)
 
 
 def throughput_table() -> str:
@@ -289,9 +255,8 @@ def throughput_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
-    "arrays": arrays.arrays_table,
+    "arrays": arrays_text,
     "carolusbench": lambda: carolusbench.table(load("carolusbench")),
-    "citation": citation,
     "fields": fields_text,
     "curves": lambda: curves.table(load("curves")),
     "gpu": lambda: gpu.table(load("gpu")),
@@ -299,16 +264,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "startup": lambda: startup.table(load("startup")),
     "search": search_table,
     "agents": lambda: strength.summary(load("strength"), load("times")),
-    "strength": lambda: strength.table(load("strength")),
+    "strength": strength_table,
     "throughput": throughput_table,
     "shipped": shipped_table,
     "ladder": ladder_table,
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
-    "skill": skill,
     "engine messages": messages_table,
     "moves": moves_text,
-    "moves of a game": told_game,
-    "observation": observation_table,
+    "observation": observation_text,
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
     "options greedy": lambda: options(GreedyOptions),
     "options mcts": lambda: options(MctsOptions),
