@@ -336,7 +336,6 @@ pip install -c constraints.txt -e '.[dev]'
 pip install -c constraints.txt -e '.[train,evaluation,play]'
 pip install -c constraints.txt -e '.[train,evaluation,play,render]'
 pip install 'carolus-env[gpu]'
-pip install -e .
 pip install carolus_env-0.1.0-py3-none-any.whl
         """,
         why="installs; its extras exist, and tests/mornings install the wheel",
