@@ -99,7 +99,10 @@ def table(rows: list[Row]) -> str:
         agents.setdefault((name, each["players"]), []).append(each)
     cells = []
     for (name, players), runs in agents.items():
-        seeds, intervals = ("", True) if len(runs) == 1 else (f", {len(runs)} seeds", False)
+        intervals = len(runs) == 1
+        seeds = f", {len(runs)} seeds"
+        if intervals:
+            seeds = f" seed {runs[0]['seed']}" if {"name", "seed"} <= runs[0].keys() else ""
         elos, regrets = [], []
         for each in runs:
             regret, *ends = (f"{100 * n:.1f}" for n in (each["regret"], *each["regret_ci95"]))
