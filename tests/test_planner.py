@@ -48,6 +48,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.streams import new_streams
 from carolus_env.planning import heuristic, plans
+from carolus_env.system.arrays import allocate
 from carolus_env.system.compiler import entry
 
 NAMES = [feature.name for feature in heuristic.FEATURES]
@@ -195,7 +196,7 @@ def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
     np.testing.assert_allclose(heuristic.chances(ends)[:, 0], 1 / (1 + np.exp(-values)))
 
 
-PLANS = plans.PlanScratch.new()  # one for all: nothing may be left over from another position
+PLANS = allocate(plans.PlanScratch)  # one for all: nothing may be left over from another position
 
 
 @entry

@@ -279,16 +279,7 @@ class Remembered:
     def keep(
         self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
     ) -> npt.NDArray[np.int64]:
-        """Keep what is left of each plan after its first action.
-
-        Args:
-            states: ``(N,)`` games, before that action.
-            streams: ``(N,)`` uint64, as they will be when the game asks again.
-            plans: one or more actions for each game.
-
-        Returns:
-            ``(N,)`` int64: the first actions.
-        """
+        """Keep what is left of each plan after its first action."""
         actions = np.array([plan[0] for plan in plans], np.int64)
         rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
         if not len(rows):

@@ -281,11 +281,7 @@ def with_errors(
 
 
 class CheckedCompiled(Checked, CompiledAgent):
-    """Wraps a compiled agent from a file: it plays on in compiled code, which checks its choices.
-
-    Args:
-        agent: an agent that `is_compiled`.
-    """
+    """A compiled agent from a file: it plays on in compiled code, which checks its choices."""
 
     def __init__(self, agent: CompiledAgent) -> None:
         super().__init__(agent)
@@ -299,11 +295,7 @@ class CheckedCompiled(Checked, CompiledAgent):
         number: int,
         rows: npt.NDArray[np.int64] | None = None,
     ) -> int:
-        """Play on as `CompiledAgent.play_on`.
-
-        Raises:
-            AgentError: when the agent chose an illegal action, or changed a state.
-        """
+        """Play on as `CompiledAgent.play_on`."""
         agent, decisions = self._compiled, 0
         play = _playing_on_checked(agent.entries.choose, agent.entries.plans)
         memory = states.view(np.uint8).reshape(len(states), -1)
@@ -324,14 +316,10 @@ class CheckedCompiled(Checked, CompiledAgent):
 class CheckedContext(NamedTuple):
     """Context of an agent that plays a game on, and whose choices are checked."""
 
-    turn: PlayOnContext
-    """The context without checks."""
-    memory: npt.NDArray[np.uint8]
-    """``(N, B)``: the bytes of the games."""
-    before: npt.NDArray[np.uint8]
-    """``(B,)``: those of the game before the choice."""
-    fault: npt.NDArray[np.int64]
-    """``(2,)``: the row and the action of a choice that fails, or -1."""
+    turn: PlayOnContext  # The context without checks
+    memory: npt.NDArray[np.uint8]  # ``(N, B)``: the bytes of the games
+    before: npt.NDArray[np.uint8]  # ``(B,)``: those of the game before the choice
+    fault: npt.NDArray[np.int64]  # ``(2,)``: the row and the action of a choice that fails, or -1
 
 
 @cache

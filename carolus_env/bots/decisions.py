@@ -23,12 +23,7 @@ from carolus_env.networks.decisions import DecisionModel, forward
 
 
 class DecisionsBot(Agent):
-    """Plays the likeliest legal action.
-
-    Args:
-        model: a model for games of ``model.size.players`` players; None: the models of the package,
-            each read when it is first needed.
-    """
+    """Plays the likeliest legal action."""
 
     name = "decisions"
 
@@ -38,11 +33,7 @@ class DecisionsBot(Agent):
     def act(
         self, states: States, generators: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.integer[Any]]:
-        """See `Agent.act`.
-
-        Raises:
-            AgentError: for games of another number of players than the model was trained for.
-        """
+        """See `Agent.act`."""
         players = as_states(states)["players"]
         check_streams(generators, states)
         actions = np.zeros(len(states), np.int64)
@@ -90,9 +81,5 @@ def _of_the_package(players: int) -> DecisionModel:
 
 
 def make_decisions(argument: str) -> Agent:
-    """Make ``decisions:ARGUMENT``: a model's name or path, or nothing.
-
-    Raises:
-        ModelError: for a model that cannot be read or does not fit.
-    """
+    """Make ``decisions:ARGUMENT``: a model's name or path, or nothing."""
     return DecisionsBot(DecisionModel.load(path_of("decisions", argument)) if argument else None)

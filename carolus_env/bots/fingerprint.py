@@ -29,10 +29,6 @@ def fingerprint(agent: Agent, players: int) -> dict[str, str]:
     These are its Python file and the user's modules that it imports, the files that its spec
     names, such as a model or a program, and ``carolus_env``: the package's code and networks behind
     it. What an agent object holds in memory is not among them, nor are installed packages.
-
-    Args:
-        agent: an agent of `registry.make`; its name may be its spec.
-        players: number of players of the games.
     """
     own = agent.agent if isinstance(agent, Checked) else agent
     maker: Any = own.function if isinstance(own, FunctionAgent) else type(own)

@@ -39,10 +39,8 @@ class GreedyOptions(BotOptions):
 class Greedy(NamedTuple):
     """Context of the kernel: parameters and scratch."""
 
-    errors: float
-    """Probability of a random move."""
-    scratch: States
-    """``(1,)`` STATE: the position after an action."""
+    errors: float  # Probability of a random move
+    scratch: States  # ``(1,)`` STATE: the position after an action
 
 
 @kernel

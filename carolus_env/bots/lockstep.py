@@ -38,27 +38,21 @@ Answer = Callable[[Agent, States, npt.NDArray[np.uint64]], Ints]
 class Games(NamedTuple):
     """``N`` games to be played side by side, in place."""
 
-    states: States
-    """``(N,)``."""
+    states: States  # ``(N,)``
+    # ``(N, players)``: the number of the agent at each seat, or `NO_AGENT`
     tables: npt.NDArray[np.int64]
-    """``(N, players)``: the number of the agent at each seat, or `NO_AGENT`."""
+    # ``(N, players)``: the random stream of the agent at each seat; or ``(N, 1)``: of all
     streams: npt.NDArray[np.uint64]
-    """``(N, players)``: the random stream of the agent at each seat; or ``(N, 1)``: of all."""
 
 
 class Step(NamedTuple):
     """One decision in each of ``M`` games, grouped by agent."""
 
-    rows: Rows
-    """``(M,)``: the games' rows."""
-    shown: States
-    """``(M,)``: the games before the decision, as the agents observed them."""
-    seats: npt.NDArray[np.uint8]
-    """``(M,)``: the seats that decided."""
-    actions: npt.NDArray[np.int64]
-    """``(M,)``."""
-    seconds: npt.NDArray[np.float64]
-    """``(M,)``: each decision's part of the time for its batch."""
+    rows: Rows  # ``(M,)``: the games' rows
+    shown: States  # ``(M,)``: the games before the decision, as the agents observed them
+    seats: npt.NDArray[np.uint8]  # ``(M,)``: the seats that decided
+    actions: npt.NDArray[np.int64]  # ``(M,)``
+    seconds: npt.NDArray[np.float64]  # ``(M,)``: each decision's part of the time for its batch
 
 
 NOTHING: Final = Step(

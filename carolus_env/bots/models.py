@@ -32,11 +32,7 @@ Options = TypeVar("Options")
 
 
 def path_of(kind: Kind, name: str) -> Path:
-    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own.
-
-    Raises:
-        ModelError: for a word that is neither.
-    """
+    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own."""
     if name in NAMES:
         return FOLDER / f"{kind}_{name}"
     path = Path(name)
@@ -46,16 +42,7 @@ def path_of(kind: Kind, name: str) -> Path:
 
 
 def find(kind: Kind, name: str) -> NetworkModel:
-    """Find a model.
-
-    Args:
-        kind: the kind of the package's models, such as ``value``.
-        name: ``2p``, ``3p`` or ``4p``, or the path of a file of your own.
-
-    Raises:
-        ModelError: for a file that is missing or cannot be read, or without a policy head where
-            ``kind`` needs one.
-    """
+    """Find a model."""
     model = NetworkModel.load(path_of(kind, name))
     if kind == "ppo" and not model.size.policy:
         raise ModelError(f"{name}: the model has no policy head; the bots value and search use it")
@@ -63,12 +50,7 @@ def find(kind: Kind, name: str) -> NetworkModel:
 
 
 class Models:
-    """The weights that a bot plays by: of one model, or of the package's, read when first needed.
-
-    Args:
-        kind: the kind of the package's models, such as ``value``.
-        model: the one model; None: the package's, by number of players.
-    """
+    """The weights that a bot plays by: of one model, or of the package (read when needed)."""
 
     def __init__(self, kind: Kind, model: NetworkModel | None) -> None:
         self._kind, self._only = kind, None if model is None else model.size.players
@@ -77,15 +59,7 @@ class Models:
             self._weights[model.size.players] = Weights.of(model.weights)
 
     def weights(self, bot: str, players: int) -> Weights:
-        """Return the weights for games of ``players`` players.
-
-        Args:
-            bot: the bot's name, for the error.
-            players: 2, 3 or 4.
-
-        Raises:
-            AgentError: when the one model is for another number of players.
-        """
+        """Return the weights for games of ``players`` players."""
         if players not in self._weights:
             if self._only is not None:
                 raise AgentError(bot, f"has a model for {self._only} players, not for {players}")
@@ -96,18 +70,7 @@ class Models:
 def parse_model(
     bot: str, argument: str, options: type[Options], kind: Kind
 ) -> tuple[NetworkModel | None, Options]:
-    """Parse a spec: return the model named before the options, or None, and the options.
-
-    Args:
-        bot: the bot's name, for errors.
-        argument: ``2p``, a path or nothing, then options, all separated by commas.
-        options: the dataclass of the bot's options.
-        kind: the kind of the package's models, such as ``value``.
-
-    Raises:
-        AgentError: for a wrong option.
-        ModelError: for a model that is missing or does not fit.
-    """
+    """Parse a spec: return the model named before the options, or None, and the options."""
     first, _, rest = argument.partition(",")
     key, equals, _ = first.partition("=")
     if equals and key.strip().isidentifier():  # an option: no model is named

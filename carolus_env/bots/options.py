@@ -17,14 +17,9 @@ Options = TypeVar("Options")
 
 @dataclass(frozen=True)
 class BotOptions:
-    """Base of the options of a bot.
+    """Base of the options of a bot."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
-
-    bot: ClassVar[str] = ""
-    """The bot's name, for errors."""
+    bot: ClassVar[str] = ""  # The bot's name, for errors
 
     def __post_init__(self) -> None:
         try:
@@ -34,17 +29,7 @@ class BotOptions:
 
 
 def parse(name: str, kind: type[Options], argument: str) -> Options:
-    """Parse the options ``key=value,key=value``; those not named have their defaults.
-
-    Args:
-        name: the bot's name, for errors.
-        kind: the dataclass of its options, a `BotOptions`.
-        argument: the text.
-
-    Raises:
-        AgentError: for an unknown, repeated or malformed option, with the list of known ones, or
-            for a value that is not allowed.
-    """
+    """Parse the options ``key=value,key=value``; those not named have their defaults."""
     known = declared(kind)
     values: dict[str, Any] = {}
     for part in filter(None, argument.split(",")):

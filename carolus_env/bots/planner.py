@@ -9,7 +9,7 @@ position. A crown becomes the clan that leaves the best position.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ from carolus_env.planning.plans import (
     play,
     play_plan,
 )
-from carolus_env.system.arrays import F64, Bits, Int, int64
+from carolus_env.system.arrays import F64, I64, Bits, Int, allocate, int64
 from carolus_env.system.compiler import inlined, separate
 from carolus_env.system.options import option
 
@@ -67,36 +67,18 @@ class RoundScratch(NamedTuple):
     """Scratch in which kernels play a round, reused for each position."""
 
     plan: PlanScratch
-    """Scratch to plan a turn."""
-    plans: npt.NDArray[np.int64]
-    """``(1,)`` int64: the best plan of a turn."""
-    values: npt.NDArray[np.float64]
-    """``(1,)`` float64: its value."""
+    plans: Annotated[I64, 1]  # the best plan of a turn
+    values: Annotated[F64, 1]  # its value
     discs: DiscScratch
-    """Scratch to choose a disc."""
-
-    @classmethod
-    def new(cls) -> RoundScratch:
-        """Allocate memory."""
-        return cls(
-            PlanScratch.new(),
-            np.zeros(1, np.int64),
-            np.zeros(1),
-            DiscScratch.new(),
-        )
 
 
 class Planner(NamedTuple):
     """Context of the planner's kernels: parameters and scratch."""
 
-    width: int
-    """Allowed destinations of paladins: an index into `plans.WIDTHS`."""
-    errors: float
-    """Probability of a random move."""
-    weights: npt.NDArray[np.float64]
-    """``(5, F)`` float64: of the evaluation, by number of players."""
-    scratch: RoundScratch
-    """Scratch to play a round."""
+    width: int  # Allowed destinations of paladins: an index into `plans.WIDTHS`
+    errors: float  # Probability of a random move
+    weights: npt.NDArray[np.float64]  # ``(5, F)`` float64: of the evaluation, by number of players
+    scratch: RoundScratch  # Scratch to play a round
 
 
 # ------------------------------------------------------------------------------------ turns
@@ -218,7 +200,7 @@ class PlannerBot(CompiledAgent):
 
     def context(self) -> Planner:
         errors = float(self.options.errors)
-        return Planner(self._width, errors, self._weights, RoundScratch.new())
+        return Planner(self._width, errors, self._weights, allocate(RoundScratch))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the choice, and the evaluation where the turn that it plans ends.

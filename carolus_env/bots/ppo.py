@@ -37,14 +37,11 @@ from carolus_env.system.options import option
 class Policy(NamedTuple):
     """A policy as kernels take it: candidates with their values, logits, and scratch."""
 
+    # The candidates, K of them at most, and the network, which has a policy head
     selector: CandidateSelector
-    """The candidates, K of them at most, and the network, which has a policy head."""
-    odds: F32
-    """``(K,)`` float32: the log odds of the team that chooses."""
-    logits: F32
-    """``(K,)`` float32."""
-    probabilities: F32
-    """``(K,)`` float32."""
+    odds: F32  # ``(K,)`` float32: the log odds of the team that chooses
+    logits: F32  # ``(K,)`` float32
+    probabilities: F32  # ``(K,)`` float32
 
     @classmethod
     def of(cls, players: int, weights: Weights, width: int, most: int) -> Policy:
@@ -119,14 +116,10 @@ class PpoOptions(BotOptions):
 class PpoContext(NamedTuple):
     """Context of the bot's kernels."""
 
-    policy: Policy
-    """The policy."""
-    ahead: Ahead
-    """Parameters and scratch of looking ahead at discs."""
-    looks_ahead: bool
-    """True if the bot looks ahead at discs."""
-    temperature: float
-    """Sampling temperature; 0: the likeliest candidate."""
+    policy: Policy  # The policy
+    ahead: Ahead  # Parameters and scratch of looking ahead at discs
+    looks_ahead: bool  # True if the bot looks ahead at discs
+    temperature: float  # Sampling temperature; 0: the likeliest candidate
 
 
 @separate

@@ -165,9 +165,6 @@ class _Beside:
 
     One of the same name beside another file is loaded for that. So they are in `sys.modules` only
     while they are imported.
-
-    Args:
-        path: the file.
     """
 
     def __init__(self, path: Path) -> None:

@@ -54,7 +54,7 @@ from carolus_env.planning.plans import (
     list_candidates,
     play_plan,
 )
-from carolus_env.system.arrays import F64, I64, Bits, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
@@ -83,25 +83,15 @@ def discs_option() -> str:
 class CandidateSelector(NamedTuple):
     """Candidates with their values by a network: parameters, results and scratch."""
 
-    net: Network
-    """The network."""
-    candidates: CandidateList
-    """The candidates; K of them at most."""
+    net: Network  # The network
+    candidates: CandidateList  # The candidates; K of them at most
+    # ``(K, 3)`` float64: each team's win probability after each candidate
     values: npt.NDArray[np.float64]
-    """``(K, 3)`` float64: each team's win probability after each candidate."""
-    after: States
-    """``(1,)`` STATE: the position after a candidate."""
+    after: States  # ``(1,)`` STATE: the position after a candidate
 
     @classmethod
     def of(cls, players: int, weights: Weights, width: int, most: int) -> CandidateSelector:
-        """Return a selector with scratch of its own; the weights are shared.
-
-        Args:
-            players: number of players.
-            weights: the network's weights.
-            width: an index into `plans.WIDTHS`: where paladins may go.
-            most: the number of a turn's plans to compare, the planner's best ones.
-        """
+        """Return a selector with scratch of its own; the weights are shared."""
         candidates = CandidateList.of(width, all_weights()[players].copy(), most)
         values = np.zeros((len(candidates.plans), MAX_TEAMS))
         return cls(Network.of(players, weights), candidates, values, np.zeros(1, STATE))
@@ -137,24 +127,15 @@ def best_candidate(s: np.void, selector: CandidateSelector) -> Int:
 class Ahead(NamedTuple):
     """Parameters and scratch of looking ahead at discs."""
 
+    # The selector of candidates in positions ahead; its scratch is not the asking player's
     selector: CandidateSelector
-    """The selector of candidates in positions ahead; its scratch is not the asking player's."""
-    discs: DiscScratch
-    """Scratch to look ahead at discs, and the win probabilities after each."""
+    discs: DiscScratch  # Scratch to look ahead at discs, and the win probabilities after each
 
     @classmethod
     def of(cls, players: int, weights: Weights, most: int) -> Ahead:
-        """Allocate scratch to look ahead; the weights are shared.
-
-        Args:
-            players: number of players.
-            weights: the network's weights.
-            most: the number of a turn's plans to compare in the present position; ahead they are
-                at most `PLANS_AHEAD`, with paladins for the court or the region where the Emperor
-                stops.
-        """
+        """Allocate scratch to look ahead; the weights are shared."""
         most = min(most, PLANS_AHEAD[TEAMS[players]])
-        return cls(CandidateSelector.of(players, weights, STOP, most), DiscScratch.new())
+        return cls(CandidateSelector.of(players, weights, STOP, most), allocate(DiscScratch))
 
 
 @separate
@@ -173,15 +154,7 @@ def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
 
 @separate
 def value_discs(s: np.void, ahead: Ahead, plans: I64, count: Int, values: F64) -> None:
-    """Write each team's win probability after each listed disc, by looking ahead.
-
-    Args:
-        s: a position of phase disc.
-        ahead: an `Ahead`.
-        plans: ``(K,)`` int64, the listed discs, as plans.
-        count: the number of them.
-        values: ``(K, 3)`` float64, written.
-    """
+    """Write each team's win probability after each listed disc, by looking ahead."""
     search_discs(s, legal.playable_discs, value_next, ahead.selector, ahead.discs)
     for k in range(count):
         disc = disc_of(first_of(plans[k]))
@@ -241,14 +214,10 @@ class ValueOptions(BotOptions):
 class ValueContext(NamedTuple):
     """Context of the bot's kernels."""
 
-    selector: CandidateSelector
-    """The network, and the selector of candidates."""
-    ahead: Ahead
-    """Parameters and scratch of looking ahead at discs."""
-    looks_ahead: bool
-    """True if the bot looks ahead at discs."""
-    errors: float
-    """Probability of a random move."""
+    selector: CandidateSelector  # The network, and the selector of candidates
+    ahead: Ahead  # Parameters and scratch of looking ahead at discs
+    looks_ahead: bool  # True if the bot looks ahead at discs
+    errors: float  # Probability of a random move
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> ValueContext:

@@ -43,11 +43,7 @@ INTERFACE: Final = "__cuda_array_interface__"
 
 
 def check_gpu() -> None:
-    """Check that there is a GPU.
-
-    Raises:
-        RuntimeError: when there is none, or no driver.
-    """
+    """Check that there is a GPU."""
     if not cuda.is_available():
         why = str(cuda.cuda_error() if hasattr(cuda, "cuda_error") else "").split("\n")
         raise RuntimeError(
@@ -74,13 +70,6 @@ class Launch:
 
     Numba looks at every argument at every launch, which takes longer than a thousand games do. So
     after the first launch the arguments are kept as the driver takes them.
-
-    Args:
-        kernel: a kernel of `engine.cuda`.
-        games: number of games, each in a thread.
-        arguments: the kernel's arguments; a call may replace some.
-        threads: threads of a block.
-        shared: bytes of shared memory of a block.
     """
 
     def __init__(
@@ -144,10 +133,6 @@ class DeviceArray:
 
     ``torch.from_dlpack``, ``jax.dlpack.from_dlpack``, ``cupy.from_dlpack`` and Numba's kernels
     read it in place. `copy_to_host`, or ``np.asarray``, waits for the GPU and copies it.
-
-    Args:
-        array: Numba's array.
-        check: called by `copy_to_host`, which waits anyway.
     """
 
     on_gpu: Final = True
@@ -178,11 +163,7 @@ class DeviceArray:
         return DeviceArray(copied)
 
     def copy_to_host(self) -> npt.NDArray[Any]:
-        """Return a copy as a NumPy array.
-
-        Raises:
-            IllegalActionError: when the batch was given an illegal action, see `GameBatch.step`.
-        """
+        """Return a copy as a NumPy array."""
         copied = to_host(self.array)
         self._check()
         return copied

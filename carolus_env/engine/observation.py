@@ -248,11 +248,7 @@ def observe(
 
 
 def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the dtype of observations.
-
-    Raises:
-        ValueError: unless it is uint8 or float32; ``name`` is the argument's.
-    """
+    """Return the dtype of observations."""
     try:
         result = np.dtype(dtype)
     except (TypeError, ValueError):

@@ -112,28 +112,19 @@ def region_action(clan: int, region: int) -> int:
 
 
 class ActionParts(NamedTuple):
-    """Meaning of an action number.
+    """Meaning of an action number."""
 
-    Attributes:
-        kind: ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`.
-        number: the disc, or steps of the Emperor, 1 to 5; 0 for crowns and paladins.
-        clan: the clan of the crown or the paladin, 0 to 4; `NOBODY` for discs and moves.
-        destination: the paladin's: 0 is the player's court, 1 + k the region k counted
-            clockwise from the Emperor's; `NOBODY` for everything else.
-    """
-
+    # ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`
     kind: Literal["disc", "crown", "move", "place"]
-    number: int = 0
-    clan: int = NOBODY
+    number: int = 0  # the disc, or steps of the Emperor, 1 to 5; 0 for crowns and paladins
+    clan: int = NOBODY  # the clan of the crown or the paladin, 0 to 4; `NOBODY` for discs and moves
+    # the paladin's: 0 is the player's court, 1 + k the region k counted clockwise from the
+    # Emperor's; `NOBODY` for everything else
     destination: int = NOBODY
 
 
 def action_parts(action: int) -> ActionParts:
-    """Take an action number apart: the only place that does, kernels aside.
-
-    Raises:
-        ValueError: for a number that is not an action.
-    """
+    """Take an action number apart: the only place that does, kernels aside."""
     action = whole_number("action", action, 0, ACTIONS - 1)
     if action >= FIRST_PLACE:
         clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)

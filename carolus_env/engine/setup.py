@@ -165,8 +165,8 @@ class Deals(NamedTuple):
     share a deal, however near they are.
     """
 
+    # ``(G,)``: each seeds a game, and all its streams are branches of it
     roots: npt.NDArray[np.uint64]
-    """``(G,)``: each seeds a game, and all its streams are branches of it."""
 
     @classmethod
     def of(cls, seed: int, numbers: Ints) -> Deals:
@@ -188,10 +188,6 @@ class Deals(NamedTuple):
 
         Games of one deal, seating and meeting have the same ones. All others have streams of their
         own, so that nothing an agent stores under a stream can belong to two games.
-
-        Args:
-            seatings: ``(G,)`` whole numbers; None: all 0.
-            meetings: ``(G,)`` whole numbers; None: all 0.
         """
         seating = np.zeros(len(self.roots), np.int64) if seatings is None else seatings
         # Branches 0 to 3 are the dice.

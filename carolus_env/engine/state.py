@@ -39,8 +39,7 @@ class Field(NamedTuple):
     low: int
     high: int
     meaning: str
-    option: str | None = None
-    """The option of `Rules` that it holds, by `Rules.to_codes`."""
+    option: str | None = None  # The option of `Rules` that it holds, by `Rules.to_codes`
 
 
 def _option(name: str, dtype: str, option: str) -> Field:
@@ -117,15 +116,7 @@ ALL_ROWS: Final = np.zeros(0, np.int64)  # to the kernels, no rows at all means 
 
 
 def as_states(states: Any, what: str = "states") -> States:
-    """Check that ``states`` is a batch that the kernels can work on, and return it unchanged.
-
-    Args:
-        states: ``(N,)`` array of dtype `STATE`, C-contiguous and writeable.
-
-    Raises:
-        TypeError: for anything else, naming what was given. A single record (``states[0]``) is
-            refused too, since most changes to it would be lost: use ``states[:1]``.
-    """
+    """Check that ``states`` is a batch that the kernels can work on, and return it unchanged."""
     if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
         if isinstance(states, np.ndarray):
             got = f"an array of shape {states.shape} and dtype {_short(states.dtype)}"
@@ -145,13 +136,7 @@ def _short(dtype: np.dtype[Any]) -> str:
 
 
 def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
-    """Check the ``rows`` of a call on a batch of ``games``; returns what kernels take.
-
-    Raises:
-        TypeError: when they are not a list of integers.
-        IndexError: when one is outside the batch.
-        ValueError: when one is named twice.
-    """
+    """Check the ``rows`` of a call on a batch of ``games``; returns what kernels take."""
     if rows is None:
         return ALL_ROWS
     rows = array("rows", rows)
@@ -173,11 +158,7 @@ def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
 
 
 def single(state: np.void | States) -> States:
-    """Return a copy of a record ``states[i]``, or of a batch of one, as a batch of one, ``(1,)``.
-
-    Raises:
-        TypeError: for anything else.
-    """
+    """Return a copy of a record ``states[i]``, or of a batch of one, as a batch of one, ``(1,)``."""
     kind = isinstance(state, np.void | np.ndarray) and state.dtype == STATE
     if not kind or state.size != 1:
         raise TypeError(f"state must be one game, such as states[0], got {shown(state)}")
@@ -222,11 +203,7 @@ def put(states: States, rows: Ints, games: States) -> None:
 
 
 def common_players(states: States, what: str) -> int:
-    """Return the number of players of all games; 2 where there are no games.
-
-    Raises:
-        ValueError: for mixed numbers, whose ``what`` have different lengths.
-    """
+    """Return the number of players of all games; 2 where there are no games."""
     players = int(states["players"][0]) if len(states) else 2
     if (states["players"] != players).any():
         raise ValueError(f"games of different numbers of players have different {what}")
@@ -242,11 +219,7 @@ def to_bytes(states: States) -> bytes:
 
 
 def check_ranges(states: States) -> None:
-    """Refuse records with a field outside the range that `FIELDS` gives.
-
-    Raises:
-        ValueError: naming the first such field, its value and the game's row.
-    """
+    """Refuse records with a field outside the range that `FIELDS` gives."""
     for field in FIELDS:
         values = states[field.name].reshape(len(states), math.prod(field.shape))
         bad = (values < field.low) | (values > field.high)

@@ -29,11 +29,7 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 
 def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
-    """Check that there is one stream for each game, which a kernel can advance.
-
-    Raises:
-        ValueError: naming the given shape and dtype.
-    """
+    """Check that there is one stream for each game, which a kernel can advance."""
     if not is_buffer(generators, states.shape, np.uint64):
         values = array("generators", generators)
         raise ValueError(

@@ -27,13 +27,7 @@ from carolus_env.engine.stepping import Outcomes
 
 
 class CudaGames:
-    """``n`` games on the GPU, and the buffers that describe them: `batch.CpuGames` on a GPU.
-
-    Args:
-        rules: number of players and options, the same for all games.
-        n: number of games.
-        observation: ``"uint8"``, ``"float32"`` or None.
-    """
+    """``n`` games on the GPU, and the buffers that describe them: `batch.CpuGames` on a GPU."""
 
     def __init__(self, rules: Rules, n: int, observation: str | None) -> None:
         self.rules, self.n, self._kind = rules, n, observation

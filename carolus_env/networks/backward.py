@@ -28,12 +28,9 @@ EPSILON: Final = np.float32(1e-6)
 class Deltas(NamedTuple):
     """Scratch: the gradient of a loss with respect to the outputs of each layer."""
 
-    scores: F32
-    """``(teams,)`` float32; with a policy head there is one more."""
-    second: F32
-    """``(hidden,)`` float32: before the rectifier."""
-    sums: F32
-    """``(width,)`` float32: before the rectifier."""
+    scores: F32  # ``(teams,)`` float32; with a policy head there is one more
+    second: F32  # ``(hidden,)`` float32: before the rectifier
+    sums: F32  # ``(width,)`` float32: before the rectifier
 
     @classmethod
     def new(cls, activations: Activations) -> Deltas:

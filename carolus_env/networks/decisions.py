@@ -73,20 +73,11 @@ _OF_CLANS: Final = {"supply", "reserves", "courts", "control"}
 
 @dataclass(frozen=True)
 class Size:
-    """The sizes of a network.
+    """The sizes of a network."""
 
-    Attributes:
-        players: number of players, 2 to 4.
-        region: width of the vectors of regions and clans.
-        whole: width of the vector of the whole.
-
-    Raises:
-        ValueError: for a size that no network can have.
-    """
-
-    players: int
-    region: int = 32
-    whole: int = 128
+    players: int  # number of players, 2 to 4
+    region: int = 32  # width of the vectors of regions and clans
+    whole: int = 128  # width of the vector of the whole
 
     def __post_init__(self) -> None:
         whole_number("players", self.players, 2, MAX_PLAYERS)
@@ -176,35 +167,19 @@ def random_weights(size: Size, seed: int) -> dict[str, F32]:
 
 
 class Inputs(NamedTuple):
-    """What the network sees of N positions, float32 arrays of NumPy or PyTorch.
+    """What the network sees of N positions, float32 arrays of NumPy or PyTorch."""
 
-    Attributes:
-        whole: ``(N, A)``.
-        clans: ``(N, 5, B)``.
-        regions: ``(N, 15, C)``.
-        paladins: ``(N, 5, 15)`` paladins by clan and region, scaled.
-        exists: ``(N, 15)`` 1 for each region in the circle.
-        count: ``(N, 1)`` the number of regions.
-        partner: ``(N, players)`` 1 for each seat of the viewer's team.
-    """
-
-    whole: Any
-    clans: Any
-    regions: Any
-    paladins: Any
-    exists: Any
-    count: Any
-    partner: Any
+    whole: Any  # ``(N, A)``
+    clans: Any  # ``(N, 5, B)``
+    regions: Any  # ``(N, 15, C)``
+    paladins: Any  # ``(N, 5, 15)`` paladins by clan and region, scaled
+    exists: Any  # ``(N, 15)`` 1 for each region in the circle
+    count: Any  # ``(N, 1)`` the number of regions
+    partner: Any  # ``(N, players)`` 1 for each seat of the viewer's team
 
 
 def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
-    """Arrange observations.
-
-    Args:
-        observations: ``(N, length)`` observations, whole numbers as float32.
-        players: 2, 3 or 4.
-        xp: ``numpy`` or ``torch``.
-    """
+    """Arrange observations."""
     n, teams = len(observations), TEAMS[players]
     blocks = {
         block.name: observations[:, where].reshape(n, *block.shape)

@@ -55,12 +55,10 @@ class Model(Generic[S]):
         ModelError: when the weights do not fit a network of that size.
     """
 
-    format: ClassVar[str]
-    """Format of the files, which they name."""
+    format: ClassVar[str]  # Format of the files, which they name
+    # Version of the files; it changes when old weights would mean something else
     version: ClassVar[int]
-    """Version of the files; it changes when old weights would mean something else."""
-    size_type: ClassVar[type]
-    """The dataclass of sizes."""
+    size_type: ClassVar[type]  # The dataclass of sizes
 
     size: S
     weights: Mapping[str, npt.NDArray[np.float32]]

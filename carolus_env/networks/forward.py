@@ -9,7 +9,7 @@ begins anew, and must be called whenever the weights have changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,10 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks.inputs import Inputs, copy_inputs, encode, team_role
 from carolus_env.networks.network import LEAK, LINEAR, SUREST
-from carolus_env.networks.tables import Layout, layout
+from carolus_env.networks.tables import MOST_ROWS, Layout, layout
+from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import play_plan
-from carolus_env.system.arrays import F32, F64, I64, Int, Records, float32, int64
+from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 MOST_UPDATES: Final = 32
@@ -50,16 +51,12 @@ class Weights(NamedTuple):
 class Activations(NamedTuple):
     """Scratch: the outputs of the layers for one position."""
 
-    sums: F32
-    """``(width,)`` float32."""
-    first: F32
-    """``(width - LINEAR,)`` float32."""
-    second: F32
-    """``(hidden,)`` float32."""
+    sums: F32  # ``(width,)`` float32
+    first: F32  # ``(width - LINEAR,)`` float32
+    second: F32  # ``(hidden,)`` float32
+    # ``(teams,)`` float32, by team role; with a policy head there is one more, the residual
     scores: F32
-    """``(teams,)`` float32, by team role; with a policy head there is one more, the residual."""
-    values: F32
-    """``(teams,)`` float32: the value, by team role."""
+    values: F32  # ``(teams,)`` float32: the value, by team role
 
     @classmethod
     def new(cls, weights: Weights, teams: int) -> Activations:
@@ -72,54 +69,32 @@ class Activations(NamedTuple):
 class Accumulator(NamedTuple):
     """The inputs for which the sums were written, and scratch to compare them."""
 
-    length: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of rows; 0: there is nothing to update."""
-    updates: npt.NDArray[np.int64]
-    """``(1,)`` int64: updates of the sums since they were computed in full."""
-    rows: npt.NDArray[np.int32]
-    """``(MOST_ROWS,)`` int32: the rows."""
-    features: F32
-    """``(3 F,)`` float32: the features."""
-    changed: npt.NDArray[np.int64]
-    """``(MOST_ROWS,)`` int64, scratch: the indices of rows, or features, that have changed."""
-    before: npt.NDArray[np.int32]
-    """``(MOST_ROWS,)`` int32, scratch: the rows that were there."""
-    growth: F32
-    """``(3 F,)`` float32, scratch: by how much the features are greater."""
-
-    @classmethod
-    def new(cls, inputs: Inputs) -> Accumulator:
-        """Allocate memory for such inputs."""
-        scalar, indices = np.zeros(1, np.int64), np.zeros(len(inputs.rows), np.int64)
-        rows, features = np.zeros_like(inputs.rows), np.zeros_like(inputs.features)
-        return cls(scalar, scalar.copy(), rows, features, indices, rows.copy(), features.copy())
+    length: Annotated[I64, 1]  # number of rows; 0: there is nothing to update
+    updates: Annotated[I64, 1]  # updates of the sums since they were computed in full
+    rows: Annotated[I32, MOST_ROWS]
+    features: Annotated[F32, MAX_TEAMS * len(FEATURES)]
+    changed: Annotated[I64, MOST_ROWS]  # scratch: indices of rows, or features, that have changed
+    before: Annotated[I32, MOST_ROWS]  # scratch: the rows that were there
+    growth: Annotated[F32, MAX_TEAMS * len(FEATURES)]  # scratch: by how much features are greater
 
 
 class Network(NamedTuple):
     """A network as kernels take it: weights and scratch."""
 
-    layout: Layout
-    """Start of each table of rows."""
-    weights: Weights
-    """The weights."""
-    inputs: Inputs
-    """Scratch: the inputs of a position."""
-    activations: Activations
-    """Scratch: the outputs of its layers."""
-    accumulator: Accumulator
-    """Scratch: the inputs for which ``activations.sums`` were written."""
+    layout: Layout  # Start of each table of rows
+    weights: Weights  # The weights
+    inputs: Inputs  # Scratch: the inputs of a position
+    activations: Activations  # Scratch: the outputs of its layers
+    accumulator: Accumulator  # Scratch: the inputs for which ``activations.sums`` were written
 
     @classmethod
     def of(cls, players: int, weights: Weights) -> Network:
-        """Return a network with scratch of its own; the weights are shared.
-
-        Raises:
-            ValueError: for the weights of another number of players.
-        """
+        """Return a network with scratch of its own; the weights are shared."""
         if len(weights.rows) != layout(players).rows:
             raise ValueError(f"weights must be of a network for {players} players")
-        inputs, activations = Inputs.new(), Activations.new(weights, TEAMS[players])
-        return cls(layout(players), weights, inputs, activations, Accumulator.new(inputs))
+        activations = Activations.new(weights, TEAMS[players])
+        inputs, accumulator = allocate(Inputs), allocate(Accumulator)
+        return cls(layout(players), weights, inputs, activations, accumulator)
 
 
 # ------------------------------------------------------------------------------------ layers
@@ -322,15 +297,7 @@ def write_value(s: np.void, net: Network, values: Any) -> None:
 
 @separate
 def value_after(s: np.void, plan: Int, net: Network, after: Records, values: F64) -> None:
-    """Write each team's win probability after a plan, before any dice.
-
-    Args:
-        s: the position.
-        plan: the plan, see `plans.pack`.
-        net: a `Network`; unless the game is over then, it holds the inputs of the position.
-        after: ``(1,)`` STATE, written: the position after the plan.
-        values: ``(3,)`` float64, written.
-    """
+    """Write each team's win probability after a plan, before any dice."""
     after[0] = s
     play_plan(after[0], plan)
     write_value(after[0], net, values)

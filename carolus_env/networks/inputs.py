@@ -13,7 +13,7 @@ the tables are. All is from the point of view of the player to move:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +68,18 @@ from carolus_env.networks.tables import (
     table_rows,
 )
 from carolus_env.planning.heuristic import FEATURES, write_features
-from carolus_env.system.arrays import F32, I16, I32, Int, Records, float32, int64
+from carolus_env.system.arrays import (
+    F32,
+    F64,
+    I16,
+    I32,
+    I64,
+    Int,
+    Records,
+    allocate,
+    float32,
+    int64,
+)
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
@@ -79,40 +90,17 @@ _CANNOT = -1000  # below all that is compared with it
 class Inputs(NamedTuple):
     """The inputs of the network for one position, and scratch to compute them."""
 
-    length: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of rows."""
-    rows: npt.NDArray[np.int32]
-    """``(MOST_ROWS,)`` int32: the rows."""
-    stage: npt.NDArray[np.int64]
-    """``(1,)`` int64: the stage of the game, from 0 to `tables.STAGES` - 1."""
-    features: npt.NDArray[np.float32]
-    """``(3 F,)`` float32: the planner's features, scaled, of each team role; F of them."""
-    team_features: npt.NDArray[np.float64]
-    """``(4, F)`` float64, scratch: the features of each team."""
-    seats: npt.NDArray[np.int64]
-    """``(4,)`` int64, scratch: the seat of each role."""
-    discs: npt.NDArray[np.int64]
-    """``(4, 2)`` int64, scratch: for each role, a kind of reach and the disc that gets there."""
-    spare: npt.NDArray[np.int64]
-    """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn: after it
-    took a clan, besides that clan's paladins there, and at last by its own clans."""
-    taken: npt.NDArray[np.int64]
-    """``(5,)`` int64, scratch: how much a margin grows with a clan's paladins, once it is taken."""
-
-    @classmethod
-    def new(cls) -> Inputs:
-        """Allocate memory."""
-        return cls(
-            np.zeros(1, np.int64),
-            np.zeros(MOST_ROWS, np.int32),
-            np.zeros(1, np.int64),
-            np.zeros(MAX_TEAMS * len(FEATURES), np.float32),
-            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
-            np.zeros(MAX_PLAYERS, np.int64),
-            np.zeros((MAX_PLAYERS, 2), np.int64),
-            np.zeros((MAX_PLAYERS, CLANS + 1), np.int64),
-            np.zeros(CLANS, np.int64),
-        )
+    length: Annotated[I64, 1]  # number of rows
+    rows: Annotated[I32, MOST_ROWS]  # the rows
+    stage: Annotated[I64, 1]  # stage of the game, from 0 to `tables.STAGES` - 1
+    features: Annotated[F32, MAX_TEAMS * len(FEATURES)]  # the planner's, scaled, role after role
+    team_features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # scratch: of each team
+    seats: Annotated[I64, MAX_PLAYERS]  # scratch: the seat of each role
+    discs: Annotated[I64, MAX_PLAYERS, 2]  # scratch: by role, kind of reach and its disc
+    # Scratch: what each role can add to a region's strength in a turn: after it took a clan,
+    # besides that clan's paladins there, and at last by its own clans.
+    spare: Annotated[I64, MAX_PLAYERS, CLANS + 1]
+    taken: Annotated[I64, CLANS]  # scratch: growth of a margin by a paladin of a clan taken
 
 
 # Kernels need the sizes as numbers.
@@ -391,16 +379,13 @@ def copy_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
 class InputArrays(NamedTuple):
     """The inputs of the network for N positions."""
 
+    # ``(N,)`` int64: the number of rows; 0: the game is over there, or nothing was kept
     lengths: npt.NDArray[np.int64]
-    """``(N,)`` int64: the number of rows; 0: the game is over there, or nothing was kept."""
-    rows: npt.NDArray[np.int16]
-    """``(N, MOST_ROWS)`` int16: the rows."""
+    rows: npt.NDArray[np.int16]  # ``(N, MOST_ROWS)`` int16: the rows
+    # ``(N, teams F)`` float32: the planner's features, scaled, of each team role
     features: npt.NDArray[np.float32]
-    """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
-    stages: npt.NDArray[np.int64]
-    """``(N,)`` int64: the stage of the game."""
-    first_team: npt.NDArray[np.int64]
-    """``(N,)`` int64: the team with role 0."""
+    stages: npt.NDArray[np.int64]  # ``(N,)`` int64: the stage of the game
+    first_team: npt.NDArray[np.int64]  # ``(N,)`` int64: the team with role 0
 
     @classmethod
     def new(cls, n: int, players: int) -> InputArrays:
@@ -437,16 +422,12 @@ def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
 
 
 def encode_all(states: States) -> InputArrays:
-    """Encode games that are not over, of one number of players; there is no row where it is -1.
-
-    Raises:
-        ValueError: for games that are over, or of different numbers of players.
-    """
+    """Encode games that are not over, of one number of players; there is no row where it is -1."""
     players = common_players(as_states(states), "inputs")
     if (states["phase"] == OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
     result = InputArrays.new(len(states), players)
-    _encode_all(states, layout(players), Inputs.new(), result)
+    _encode_all(states, layout(players), allocate(Inputs), result)
     return result
 
 

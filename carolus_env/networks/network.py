@@ -62,14 +62,10 @@ class Size:
         ValueError: for a size that no network can have.
     """
 
-    players: int
-    """Number of players, 2 to 4."""
-    width: int = 64
-    """Sums of the first layer, the `LINEAR` ones included; a multiple of 4."""
-    hidden: int = 32
-    """Units of the second layer."""
-    policy: bool = False
-    """True if the network has a policy head."""
+    players: int  # Number of players, 2 to 4
+    width: int = 64  # Sums of the first layer, the `LINEAR` ones included; a multiple of 4
+    hidden: int = 32  # Units of the second layer
+    policy: bool = False  # True if the network has a policy head
 
     def __post_init__(self) -> None:
         for name, (low, high) in (

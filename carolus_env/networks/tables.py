@@ -42,10 +42,10 @@ class Table(NamedTuple):
     """A table of rows."""
 
     name: str
+    # Unit that looks a row up; ``view``, ``role``, ``pair`` and ``rival`` have a table each
     per: str
-    """Unit that looks a row up; ``view``, ``role``, ``pair`` and ``rival`` have a table each."""
+    # Keys of a row, with the number of their values; ``0``: the teams and nobody
     keys: tuple[tuple[str, int], ...]
-    """Keys of a row, with the number of their values; ``0``: the teams and nobody."""
     meaning: str
 
 

@@ -45,25 +45,14 @@ def paladin_words(counts: Iterable[int]) -> str:
 
 
 def board_words(state: np.void, names: Sequence[str]) -> list[str]:
-    """Describe one game for screen readers: a sentence for each region, then for each seat.
-
-    Args:
-        state: the game.
-        names: the seats' names.
-    """
+    """Describe one game for screen readers: a sentence for each region, then for each seat."""
     teams = team_names(engine.rules_of(state), names)
     regions = [region_words(state, region, teams) for region in range(int(state["regions"]))]
     return regions + [_seat_words(state, seat, name) for seat, name in enumerate(names)]
 
 
 def region_words(state: np.void, region: int, teams: Sequence[str]) -> str:
-    """Return a region's territories, paladins, castles, and the Emperor, in words.
-
-    Args:
-        state: the game.
-        region: the region, counted clockwise from the Emperor's.
-        teams: the teams' names.
-    """
+    """Return a region's territories, paladins, castles, and the Emperor, in words."""
     at = (int(state["emperor"]) + region) % int(state["regions"])
     territories = region_text(state, region)
     word = "territories" if "-" in territories else "territory"
@@ -130,23 +119,14 @@ def per_team(numbers: Sequence[object], names: Sequence[str]) -> str:
 
 
 class EmperorStep(NamedTuple):
-    """A legal move of the Emperor and its result.
+    """A legal move of the Emperor and its result."""
 
-    Attributes:
-        action: the step's action number.
-        region: the region where he stops, counted clockwise from where he stands.
-        owner: the team with castles there afterwards; `NOBODY`: none.
-        changes: True: another team than before.
-        effect: the result in a few words: ``Ann builds a castle``.
-        text: the effect, its reason, and what else follows.
-    """
-
-    action: int
-    region: int
-    owner: int
-    changes: bool
-    effect: str
-    text: str
+    action: int  # the step's action number
+    region: int  # the region where he stops, counted clockwise from where he stands
+    owner: int  # the team with castles there afterwards; `NOBODY`: none
+    changes: bool  # True: another team than before
+    effect: str  # the result in a few words: ``Ann builds a castle``
+    text: str  # the effect, its reason, and what else follows
 
 
 def _after(state: np.void, actions: Sequence[int] | npt.NDArray[np.int64]) -> States:
@@ -157,12 +137,7 @@ def _after(state: np.void, actions: Sequence[int] | npt.NDArray[np.int64]) -> St
 
 
 def emperor_steps(state: np.void, teams: Sequence[str]) -> list[EmperorStep]:
-    """List the legal moves of the Emperor, ascending; none outside phase ``move``.
-
-    Args:
-        state: the game.
-        teams: the teams' names.
-    """
+    """List the legal moves of the Emperor, ascending; none outside phase ``move``."""
     if state["phase"] != MOVE:
         return []
     actions = engine.legal_actions(state)
@@ -215,26 +190,15 @@ def _others(numbers: Sequence[int], first: int) -> str:
 
 
 class Region(NamedTuple):
-    """A region, and what would happen if the Emperor stopped there now.
+    """A region, and what would happen if the Emperor stopped there now."""
 
-    Attributes:
-        territories: territories of the region, as the notation names it.
-        strengths: strength of each team.
-        result: result of a stop, in words.
-    """
-
-    territories: str
-    strengths: list[int]
-    result: str
+    territories: str  # territories of the region, as the notation names it
+    strengths: list[int]  # strength of each team
+    result: str  # result of a stop, in words
 
 
 def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
-    """List the regions clockwise from the Emperor's.
-
-    Args:
-        state: the game.
-        teams: the teams' names.
-    """
+    """List the regions clockwise from the Emperor's."""
     powers, strongest = engine.strengths(state)
     count = int(state["regions"])
     regions = []
@@ -257,16 +221,7 @@ def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
 def placements(
     state: np.void, names: Sequence[str], teams: Sequence[str]
 ) -> dict[int, Region | str]:
-    """Return the result of every legal placement of a paladin; none outside phase ``place``.
-
-    Args:
-        state: the game.
-        names: the seats' names.
-        teams: the teams' names.
-
-    Returns:
-        By action number the region with the paladin in it, or the control of a clan in words.
-    """
+    """Return the result of every legal placement of a paladin; none outside phase ``place``."""
     if state["phase"] != PLACE:
         return {}
     actions = engine.legal_actions(state)
@@ -296,14 +251,7 @@ def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[st
 
 
 def decision_words(state: np.void, action: int, name: str, teams: Sequence[str]) -> list[str]:
-    """Describe a decision for a picture: in one short line, and its effects, if any, in another.
-
-    Args:
-        state: the game before it.
-        action: its action number, which is legal.
-        name: the player's name.
-        teams: the teams' names.
-    """
+    """Describe a decision for a picture: in one short line, and its effects, if any, in another."""
     kind, _, clan, _ = action_parts(action)
     label = action_label(state, action)
     if kind == "disc":
@@ -321,34 +269,19 @@ def decision_words(state: np.void, action: int, name: str, teams: Sequence[str])
 
 
 class LogLine(NamedTuple):
-    """An event of a game.
+    """An event of a game."""
 
-    Attributes:
-        event: the event's index in the record.
-        seat: the player's.
-        round: 0 is the set-up.
-        text: the event in the notation.
-        words: the event in words that follow the player's name.
-    """
-
-    event: int
-    seat: int
-    round: int
-    text: str
-    words: str
+    event: int  # the event's index in the record
+    seat: int  # the player's
+    round: int  # 0 is the set-up
+    text: str  # the event in the notation
+    words: str  # the event in words that follow the player's name
 
 
 def log_line(
     before: np.void, after: np.void, index: int, event: Mapping[str, Any], teams: Sequence[str]
 ) -> LogLine:
-    """Describe an event of a record.
-
-    Args:
-        before, after: the game without it and with it.
-        index: the event's index in the record.
-        event: a roll or a decision.
-        teams: the teams' names.
-    """
+    """Describe an event of a record."""
     text = event_text(before, event, after)
     if "roll" in event:
         verb, *faces = text.split()
@@ -393,12 +326,7 @@ def ending(state: np.void, teams: Sequence[str]) -> Ending:
 
 
 def outcome(state: np.void, names: Sequence[str]) -> str:
-    """Say in a sentence how a game that is over ended.
-
-    Args:
-        state: the game.
-        names: the seats' names.
-    """
+    """Say in a sentence how a game that is over ended."""
     who, how, why = ending(state, team_names(engine.rules_of(state), names))
     who = who if winning_teams(state) else who.capitalize()  # a name stays as it is
     said = f"{who} {how}" if how else who

@@ -6,41 +6,25 @@ position is worth once all have chosen is up to the bot.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import DISCS, FIRST_DISC, MAX_PLAYERS, MAX_TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.planning.plans import NONE_YET, play
-from carolus_env.system.arrays import int64
+from carolus_env.system.arrays import F64, I64, int64
 from carolus_env.system.compiler import inlined
 
 
 class DiscScratch(NamedTuple):
     """Scratch of `search_discs`, by the number of discs chosen, and its result."""
 
-    states: States
-    """``(5,)`` STATE: the position."""
-    untried: npt.NDArray[np.int64]
-    """``(5,)`` int64: the discs still to try there, as bits."""
-    outcomes: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's value of the best disc tried there so far."""
-    values: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's value of each disc; of those that cannot be played
-    nothing is written."""
-
-    @classmethod
-    def new(cls) -> DiscScratch:
-        """Allocate memory."""
-        return cls(
-            np.zeros(MAX_PLAYERS + 1, STATE),
-            np.zeros(MAX_PLAYERS + 1, np.int64),
-            np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
-            np.zeros((DISCS, MAX_TEAMS)),
-        )
+    states: Annotated[States, MAX_PLAYERS + 1, STATE]  # the position
+    untried: Annotated[I64, MAX_PLAYERS + 1]  # the discs still to try there, as bits
+    outcomes: Annotated[F64, MAX_PLAYERS + 1, MAX_TEAMS]  # values of the best disc tried there
+    values: Annotated[F64, DISCS, MAX_TEAMS]  # values of the discs that can be played, by team
 
 
 @inlined

@@ -23,7 +23,7 @@ plus ``TO_REGION`` for each to the region.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ from carolus_env.planning.heuristic import (
     weigh,
     write_final_scores,
 )
-from carolus_env.system.arrays import F64, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, Int, Records, int64
 from carolus_env.system.compiler import inlined, kernel, separate
 
 TO_REGION: Final = 1
@@ -77,54 +77,28 @@ KIND: Final = np.dtype(
 class Kinds(NamedTuple):
     """Cached values of the kinds of plans in one position, and scratch to compute them."""
 
-    serial: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of the position; values of others are stale."""
-    scores: npt.NDArray[np.float64]
-    """``(3,)`` float64, scratch: the scores of a plan that is played out."""
-    states: States
-    """``(2,)`` STATE: where plans are played out."""
-    clans: npt.NDArray[np.float64]
-    """``(5, 25, 3, F)`` float64: by clan and share, `CLAN_FEATURES` of that clan alone."""
-    weighed: npt.NDArray[np.float64]
-    """``(5, 25, 3)`` float64: the same, times their weights and added up."""
-    effects: npt.NDArray[np.int64]
-    """``(5, 25)`` int64: by clan and share, see `_effect`."""
-    powers: npt.NDArray[np.int64]
-    """``(32, 16, 4)`` int64: by who controls the clans and the steps from the Emperor, the strength
-    of each team on that region before paladins are placed there; last the owner's row."""
-    powers_of: npt.NDArray[np.int64]
-    """``(32,)`` int64: the serial number of the position whose powers those are."""
-    kinds: Records
-    """``(512,)`` KIND, each at the row that `_row` says; a newer one takes its place."""
-    features: npt.NDArray[np.float64]
-    """``(512, 4, F)`` float64: the features of a plan of each kind, see `write_features`."""
-
-    @classmethod
-    def new(cls) -> Kinds:
-        """Allocate memory."""
-        return cls(
-            np.zeros(1, np.int64),
-            np.zeros(MAX_TEAMS),
-            np.zeros(2, STATE),
-            np.zeros((CLANS, _SHARES, MAX_TEAMS, len(FEATURES))),
-            np.zeros((CLANS, _SHARES, MAX_TEAMS)),
-            np.zeros((CLANS, _SHARES), np.int64),
-            np.zeros((_CONTROLS, TERRITORIES + 1, MAX_TEAMS + 1), np.int64),
-            np.zeros(_CONTROLS, np.int64),
-            np.zeros(_ROWS, KIND),
-            np.zeros((_ROWS, MAX_TEAMS + 1, len(FEATURES))),
-        )
+    serial: Annotated[I64, 1]  # number of the position; values of others are stale
+    scores: Annotated[F64, MAX_TEAMS]  # scratch: the scores of a plan that is played out
+    states: Annotated[States, 2, STATE]  # where plans are played out
+    # By clan and share: `CLAN_FEATURES` of that clan alone; the same, times their weights and added
+    # up; and see `_effect`.
+    clans: Annotated[F64, CLANS, _SHARES, MAX_TEAMS, len(FEATURES)]
+    weighed: Annotated[F64, CLANS, _SHARES, MAX_TEAMS]
+    effects: Annotated[I64, CLANS, _SHARES]
+    # By who controls the clans and the steps from the Emperor: the strength of each team on that
+    # region before paladins are placed there; last the owner's row.
+    powers: Annotated[I64, _CONTROLS, TERRITORIES + 1, MAX_TEAMS + 1]
+    powers_of: Annotated[I64, _CONTROLS]  # serial number of the position whose powers those are
+    kinds: Annotated[Records, _ROWS, KIND]  # each at the row of `_row`; a newer one takes its place
+    features: Annotated[F64, _ROWS, MAX_TEAMS + 1, len(FEATURES)]  # of each kind, `write_features`
 
 
 class PlanContext(NamedTuple):
     """Inputs of a list of plans."""
 
-    before: np.void
-    """The position."""
-    weights: npt.NDArray[np.float64]
-    """``(F,)`` float64: of the evaluation."""
-    targets: int
-    """Paladins may go to regions less than that many steps from the Emperor."""
+    before: np.void  # The position
+    weights: npt.NDArray[np.float64]  # ``(F,)`` float64: of the evaluation
+    targets: int  # Paladins may go to regions less than that many steps from the Emperor
 
 
 # ------------------------------------------------------------------------------------ shares

@@ -14,7 +14,7 @@ it; with ``all`` anywhere. So ``all`` is exhaustive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,7 @@ from carolus_env.planning.kinds import (
     write_scores_after,
     write_weighed_clans,
 )
-from carolus_env.system.arrays import F64, I64, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import one_of, whole_number
 
@@ -91,56 +91,27 @@ LEVEL: Final = np.dtype(
 class Listing(NamedTuple):
     """Parameters of a listing, as numbers."""
 
-    width: int
-    """`STOP`, `ONE` or `ALL`."""
-    context: PlanContext
-    """The position and the weights of the evaluation."""
-    placements: int
-    """The paladins to place."""
-    regions: int
-    """Regions of the position."""
-    stops: int
-    """Stops that the Emperor can reach; after a full circle the same ones come again."""
-    team: int
-    """Team of the player to move."""
-    teams: int
-    """Number of teams."""
-    slack: float
-    """Maximum error of rough scores, see `kinds.slack`."""
+    width: int  # `STOP`, `ONE` or `ALL`
+    context: PlanContext  # The position and the weights of the evaluation
+    placements: int  # The paladins to place
+    regions: int  # Regions of the position
+    stops: int  # Stops that the Emperor can reach; after a full circle the same ones come again
+    team: int  # Team of the player to move
+    teams: int  # Number of teams
+    slack: float  # Maximum error of rough scores, see `kinds.slack`
 
 
 class PlanScratch(NamedTuple):
     """Scratch in which kernels list and value plans, reused for each position."""
 
-    states: States
-    """``(6,)`` STATE: with width `ALL` the position after that many placements; the last is for
-    what is valued."""
-    levels: npt.NDArray[np.void]
-    """``(6,)`` LEVEL: how far the listing is after that many placements."""
-    features: npt.NDArray[np.float64]
-    """``(4, F)`` float64: the features of each team, see `heuristic.write_features`."""
-    scores: npt.NDArray[np.float64]
-    """``(3,)`` float64: the score of each team, see `heuristic.write_scores`."""
-    weighed: npt.NDArray[np.float64]
-    """``(3,)`` float64: the clans' part of the scores."""
-    kinds: Kinds
-    """Cache of the kinds of plans."""
-    total: npt.NDArray[np.int64]
-    """``(1,)`` int64: the number of plans, those that were not kept too."""
-
-    @classmethod
-    def new(cls) -> PlanScratch:
-        """Allocate memory."""
-        depth = MOST_PLACEMENTS + 2
-        return cls(
-            np.zeros(depth, STATE),
-            np.zeros(depth, LEVEL),
-            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
-            np.zeros(MAX_TEAMS),
-            np.zeros(MAX_TEAMS),
-            Kinds.new(),
-            np.zeros(1, np.int64),
-        )
+    # With width `ALL` the position after that many placements; the last is for what is valued.
+    states: Annotated[States, MOST_PLACEMENTS + 2, STATE]
+    levels: Annotated[Records, MOST_PLACEMENTS + 2, LEVEL]  # the listing after that many placements
+    features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # see `heuristic.write_features`
+    scores: Annotated[F64, MAX_TEAMS]  # see `heuristic.write_scores`
+    weighed: Annotated[F64, MAX_TEAMS]  # the clans' part of the scores
+    kinds: Kinds  # cache of the kinds of plans
+    total: Annotated[I64, 1]  # number of plans, those that were not kept too
 
 
 # ------------------------------------------------------------------------------------ packing
@@ -349,25 +320,21 @@ def list_plans(
 class CandidateList(NamedTuple):
     """The candidates of a decision: how they are listed, the list, and scratch."""
 
-    width: int
-    """Allowed destinations of paladins: an index into `WIDTHS`."""
+    width: int  # Allowed destinations of paladins: an index into `WIDTHS`
+    # ``(F,)`` float64: of the evaluation that picks and orders a turn's plans
     weights: npt.NDArray[np.float64]
-    """``(F,)`` float64: of the evaluation that picks and orders a turn's plans."""
-    most: int
-    """Maximum number of a turn's plans that are kept."""
-    scratch: PlanScratch
-    """Scratch to list plans."""
+    most: int  # Maximum number of a turn's plans that are kept
+    scratch: PlanScratch  # Scratch to list plans
+    # ``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more
     plans: npt.NDArray[np.int64]
-    """``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more."""
-    scores: npt.NDArray[np.float64]
-    """``(K,)`` float64: the evaluation's scores of a turn's plans."""
+    scores: npt.NDArray[np.float64]  # ``(K,)`` float64: the evaluation's scores of a turn's plans
 
     @classmethod
     def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateList:
         """Return a list with scratch of its own; the arguments are the attributes."""
         length = max(whole_number("candidates", most, 1, MOST_PLANS), DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
-        return cls(width, weights, most, PlanScratch.new(), plans, scores)
+        return cls(width, weights, most, allocate(PlanScratch), plans, scores)
 
 
 @kernel

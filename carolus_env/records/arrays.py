@@ -48,17 +48,13 @@ _SIDE_BY_SIDE: Final = 4096  # games in play at once
 
 
 class Packed(NamedTuple):
-    """Games in their compact form.
+    """Games in their compact form."""
 
-    Attributes:
-        starts: ``(G,)`` the games before their first rolls, of one number of players.
-        events: ``(E,)`` uint8, the events of one game after the other: an action's number, or
-            `FACE` and the face of a die.
-        bounds: ``(G + 1,)`` int64: game ``g`` has ``events[bounds[g]:bounds[g + 1]]``.
-    """
-
-    starts: States
+    starts: States  # ``(G,)`` the games before their first rolls, of one number of players
+    # ``(E,)`` uint8, the events of one game after the other: an action's number, or `FACE`
+    # and the face of a die
     events: npt.NDArray[np.uint8]
+    # ``(G + 1,)`` int64: game ``g`` has ``events[bounds[g]:bounds[g + 1]]``
     bounds: npt.NDArray[np.int64]
 
     @property
@@ -126,12 +122,7 @@ def arrays_table() -> str:
 
 
 def pack(records: Iterable[Record]) -> Packed:
-    """Convert records to their compact form.
-
-    Raises:
-        RecordError: for something that is no record.
-        ValueError: for games of different numbers of players.
-    """
+    """Convert records to their compact form."""
 
     def checked() -> Iterator[Record]:
         for record in records:
@@ -210,11 +201,7 @@ def pack_played(
 
 
 def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
-    """Write games to a file: safetensors, which holds no code.
-
-    Raises:
-        OSError: when it cannot be written.
-    """
+    """Write games to a file: safetensors, which holds no code."""
     arrays: dict[str, npt.NDArray[Any]] = {
         "starts": games.starts.view(np.uint8).reshape(-1, STATE.itemsize),
         "events": games.events,
@@ -224,12 +211,7 @@ def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
 
 
 def read_packed(path: str | os.PathLike[str]) -> Packed:
-    """Read what `write_packed` wrote; the file is untrusted.
-
-    Raises:
-        ValueError: when it is no such file, naming it and what is wrong.
-        OSError: when it cannot be read.
-    """
+    """Read what `write_packed` wrote; the file is untrusted."""
     data = Path(path).read_bytes()
     try:
         result, about = tensors.from_bytes(data)
@@ -256,12 +238,7 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
 
 
 def _check_packed(games: Packed) -> None:
-    """Refuse games that would lead the kernel outside its arrays.
-
-    Raises:
-        ValueError: for bounds that do not divide the events among the games, and for a start that
-            is not a game before its first roll.
-    """
+    """Refuse games that would lead the kernel outside its arrays."""
     starts, events, bounds = games
     if len(bounds) != len(starts) + 1:
         raise ValueError(f"{len(starts)} games have {len(bounds) - 1} rows of events")
@@ -337,11 +314,7 @@ def to_arrays(
 
 
 def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
-    """Load the arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
-
-    Raises:
-        OSError, ValueError: when a file is missing or no array.
-    """
+    """Load the arrays that `to_arrays` wrote to a folder, mapped into memory for reading."""
 
     def array(name: str) -> Any:
         file = Path(folder) / f"{name}.npy"
@@ -406,10 +379,8 @@ class _Recorded(NamedTuple):
     """A game's events, and the arrays for its decisions, which are arguments of `_unroll`."""
 
     events: U8
-    end: int
-    """The index after the game's last event."""
-    first: int
-    """The row of the game's first decision."""
+    end: int  # The index after the game's last event
+    first: int  # The row of the game's first decision
     views: Views
     actions: U8
     seats: U8

@@ -156,11 +156,7 @@ def _read(data: Mapping[str, Any], seed: int | None) -> States:
 
 
 def read_rules(options: Mapping[str, Any]) -> Rules:
-    """Make `Rules` of untrusted options.
-
-    Raises:
-        DataError: for an unknown key or an impossible value.
-    """
+    """Make `Rules` of untrusted options."""
     for key, value in options.items():
         if not (value is None or isinstance(value, str | int | float | np.integer)):
             raise DataError(

@@ -112,11 +112,7 @@ def check_record(record: object) -> None:
 
 
 def read_setup(record: Record) -> Setup:
-    """Read the rules and the set-up of a record; its events are ignored.
-
-    Raises:
-        RecordError: when there are none.
-    """
+    """Read the rules and the set-up of a record; its events are ignored."""
     try:
         return _setup(record)
     except DataError as error:

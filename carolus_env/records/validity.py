@@ -72,11 +72,7 @@ def from_bytes(data: bytes) -> States:
 
 
 def are_set_ups(states: States) -> npt.NDArray[np.bool_]:
-    """Return which games are as ``new_games(..., roll=False)`` makes them, ``(N,)`` bool.
-
-    Raises:
-        ValueError: for a field out of range.
-    """
+    """Return which games are as ``new_games(..., roll=False)`` makes them, ``(N,)`` bool."""
     check_ranges(states)
     options = states[list(OPTION_FIELDS.values())]
     first, kinds = np.unique(options, return_index=True, return_inverse=True)[1:]
@@ -99,11 +95,7 @@ def are_set_ups(states: States) -> npt.NDArray[np.bool_]:
 
 
 def check_positions(states: States) -> None:
-    """Refuse positions that no game can reach.
-
-    Raises:
-        PositionError: naming the game's row (in a batch of several) and what is impossible.
-    """
+    """Refuse positions that no game can reach."""
     try:
         check_ranges(states)
     except ValueError as error:

@@ -41,11 +41,7 @@ class Stop:
         return self._event.is_set()
 
     def check(self) -> None:
-        """Do nothing, or end the work.
-
-        Raises:
-            Stopped: when it was stopped.
-        """
+        """Do nothing, or end the work."""
         if self._event.is_set():
             raise Stopped("the work was stopped")
 
@@ -94,9 +90,6 @@ def portions(rows: int) -> Iterator[slice]:
     """Yield ``range(rows)`` in portions of about a tenth of a second, with a poll around each.
 
     Where nobody may stop the work it is one run of all rows.
-
-    Raises:
-        Stopped: when the work is to end.
     """
     stop, first = _current.get(), 0
     longest = 1 if stoppable() else max(rows, 1)

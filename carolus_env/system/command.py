@@ -44,10 +44,6 @@ def command(
     """Return a decorator for the ``main`` of a command, which gives its errors to the user.
 
     The decorated function takes the command's arguments, or None for those of the command line.
-
-    Args:
-        name: how users call the command; ``main`` gets it, too.
-        failed: exit code of a failure that is no mistake of the user's.
     """
 
     def decorate(body: Callable[[Sequence[str], str], int]) -> Callable[..., int]:
@@ -164,14 +160,7 @@ class _Parser(argparse.ArgumentParser):
 def parser_of(
     program: str, about: str | None, usage: str = "", *, help: bool = True
 ) -> argparse.ArgumentParser:
-    """Return a parser without options, whose help shows a module's docstring.
-
-    Args:
-        program: how the user calls the command.
-        about: the docstring.
-        usage: the arguments, where a list of all would be too long.
-        help: True: it has --help.
-    """
+    """Return a parser without options, whose help shows a module's docstring."""
     return _Parser(
         prog=program,
         usage=f"{program} {usage}" if usage else None,
@@ -187,11 +176,7 @@ def parser_of(
 def parse(
     kind: type[Any], arguments: Sequence[str], program: str, about: str | None, usage: str = ""
 ) -> Parsed:
-    """Read the options of a command line, those of the dataclass ``kind``; see `parser_of`.
-
-    Raises:
-        UserError: for an unknown option, or a value that is not allowed.
-    """
+    """Read the options of a command line, those of the dataclass ``kind``; see `parser_of`."""
     parser = parser_of(program, about, usage)
     add_options(parser, kind)
     values = vars(parser.parse_args(arguments))
@@ -199,12 +184,7 @@ def parse(
 
 
 def script_options(kind: type[Options], about: str | None) -> Options:
-    """Read the options of a script, those of the dataclass ``kind``, or end the program.
-
-    Args:
-        kind: the dataclass.
-        about: the script's docstring.
-    """
+    """Read the options of a script, those of the dataclass ``kind``, or end the program."""
     program, read = Path(sys.argv[0]).name, []
     prepare_streams()
 
@@ -224,14 +204,7 @@ def add_options(
     names: Iterable[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add options to a parser, which then has the values of those that are given, and no others.
-
-    Args:
-        parser: the parser.
-        kind: the dataclass of the options.
-        names: the options, in the order of --help; None: all.
-        defaults: what --help shows as defaults, where it is not those of the declarations.
-    """
+    """Add options to a parser, which then has the values of those that are given, and no others."""
     entries, under = options.declared(kind), options.headings(kind)
     groups: dict[str, Any] = {"": parser}
     for name in entries if names is None else names:
@@ -295,21 +268,13 @@ def _value(entry: Field[Any], text: str) -> Any:
 
 
 def refuse_unused(given: Iterable[str], used: Container[str], mode: str) -> None:
-    """Refuse the options that were given, by name, and that a mode of a command does not use.
-
-    Raises:
-        UserError: naming them.
-    """
+    """Refuse the options that were given, by name, and that a mode of a command does not use."""
     if unused := [typed_option(name) for name in given if name not in used]:
         raise UserError(f"{mode} does not use {', '.join(unused)}")
 
 
 def needs(given: Container[str], name: str, is_met: object, what: str) -> None:
-    """Refuse an option that was given, and has no effect without ``what``.
-
-    Raises:
-        UserError: naming both.
-    """
+    """Refuse an option that was given, and has no effect without ``what``."""
     if name in given and not is_met:
         raise UserError(f"{typed_option(name)} needs {what}")
 
@@ -319,11 +284,7 @@ def needs(given: Container[str], name: str, is_met: object, what: str) -> None:
 
 @contextlib.contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error; none without a terminal or rich.
-
-    Yields:
-        what to call with the number of things that are done.
-    """
+    """Show a progress bar on standard error; none without a terminal or rich."""
     try:
         from rich import progress
     except ImportError:

@@ -5,11 +5,10 @@ function of its own (it is large, or has many callers), `inlined` one whose sour
 of its caller's, `entry` a loop over a batch that Python calls. Only entries are cached, since what
 they call is compiled with them. An entry releases the interpreter's lock.
 
-All this is `numba.njit` with options, and two replacements of parts of Numba that make a user wait
-half as long: kernels are linked before they are optimised, and passes that they do not need are
-skipped (`carolus_env.system.linking`), and the cache follows the sources of all kernels
-(`carolus_env.system.kernel_cache`). Where a version of Numba does not take one, plain Numba does
-its work.
+All this is `numba.njit` with options, and two replacements of parts of Numba: kernels are linked
+before they are optimised (`carolus_env.system.linking`), and the cache follows the sources of all
+kernels (`carolus_env.system.kernel_cache`). Where a version of Numba does not take one, plain Numba
+does its work.
 
 With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """

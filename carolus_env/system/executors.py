@@ -82,11 +82,7 @@ class Workers(Executor):
         return self.count
 
     def function(self, job: Job) -> Callable[..., Any]:
-        """Return a job's function of tasks, to be submitted with each task.
-
-        Raises:
-            UnsendableError: when the job cannot be pickled.
-        """
+        """Return a job's function of tasks, to be submitted with each task."""
         try:
             return _Sent(pickle.dumps(job))
         except Exception as error:  # anything that cannot be pickled fails in its own way
@@ -145,11 +141,7 @@ def results(
 
 
 def local(count: int) -> Workers:
-    """Return that many worker processes on this machine; one: this process.
-
-    Raises:
-        ValueError: unless it is a whole number from 1 to 256.
-    """
+    """Return that many worker processes on this machine; one: this process."""
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_PROCESSES:
         raise ValueError(
             f"workers must be a whole number from 1 to {MOST_PROCESSES}, got {count!r}"
@@ -158,11 +150,7 @@ def local(count: int) -> Workers:
 
 
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
-    """Return workers unchanged, for the caller to close, or new processes for the block.
-
-    Raises:
-        ValueError: see `local`.
-    """
+    """Return workers unchanged, for the caller to close, or new processes for the block."""
     return contextlib.nullcontext(workers) if isinstance(workers, Workers) else local(workers)
 
 
@@ -188,9 +176,6 @@ class Processes(Workers, ThreadPoolExecutor):
 
     A `ProcessPoolExecutor` would wait for the tasks under way, and hang where a process is killed
     while it sends a result.
-
-    Args:
-        count: number of processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -234,12 +219,7 @@ class _Process:
         self._begun = False
 
     def ask(self, call: tuple[Any, ...]) -> Any:
-        """Let it do a task, given as a function and its arguments, and return the result.
-
-        Raises:
-            WorkerError: when it dies.
-            Exception: that of the task.
-        """
+        """Let it do a task, given as a function and its arguments, and return the result."""
         try:
             if not self._begun:
                 self._begun = self._connection.recv()
@@ -343,11 +323,7 @@ def _end_with_parent() -> None:
 
 
 class _Sent:
-    """A job's function of tasks in another process, where it is made of the job's bytes.
-
-    Args:
-        job: the job, pickled.
-    """
+    """A job's function of tasks in another process, where it is made of the job's bytes."""
 
     def __init__(self, job: bytes) -> None:
         self.job = job
@@ -404,11 +380,7 @@ def workers_option(usual: str) -> Any:
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """Where the work is done.
-
-    Raises:
-        ValueError: for a backend that cannot be used.
-    """
+    """Where the work is done."""
 
     workers: int | None = workers_option("1")
     backend: str = option(
@@ -424,35 +396,14 @@ class WorkerOptions:
 
 
 def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1) -> Workers:
-    """Return the workers that the options ask for; to be closed.
-
-    Args:
-        options: the options.
-        specs: agents' specs: a cluster is sent the files that they name.
-        usual: the number of processes where the options name none.
-
-    Raises:
-        WorkerError: when there is no such cluster.
-        ValueError: for files that cannot be sent.
-    """
+    """Return the workers that the options ask for; to be closed."""
     if options.backend == "ray":
         return Cluster(limit=options.workers, specs=specs)
     return local(options.workers or usual)
 
 
 class Cluster(Workers):
-    """Tasks on a Ray cluster; connected at once.
-
-    Args:
-        address: an address that ``ray.init`` takes. None: ``RAY_ADDRESS``, or else the one
-            running on this machine, or else a new one, which ends with this.
-        limit: maximum number of tasks at the same time; None: the cluster's processors.
-        specs: specs of agents: the files that they name by relative paths are sent along.
-
-    Raises:
-        WorkerError: when Ray is missing, or there is no such cluster.
-        ValueError: for files that cannot go along.
-    """
+    """Tasks on a Ray cluster; connected at once."""
 
     def __init__(
         self, address: str | None = None, *, limit: int | None = None, specs: Iterable[str] = ()
@@ -541,9 +492,6 @@ def files_of(spec: str) -> list[Path]:
     """Return the files that a spec names by a relative path: a program, or a model.
 
     An absolute path is one that all machines have.
-
-    Raises:
-        ValueError: for one outside the current folder, which no other machine would have.
     """
     result = [path for path in named_files(spec) if not path.is_absolute()]
     if any(".." in path.parts for path in result):
@@ -560,9 +508,6 @@ def _staged(files: Iterable[Path]) -> Iterator[Path]:
 
     With a Python file go the other files of its folder, up to 20 MB each, and the Python packages
     in it: it may import or read them.
-
-    Raises:
-        ValueError: when it is too much.
     """
     sizes: dict[Path, int] = {}
     for file in files:

@@ -41,9 +41,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     After an error, a full disk or a crash, ``path`` is as it was. A symbolic link stays one, mode
     and group stay where the system allows it; a hard link to the old file keeps the old content.
     The standard output (``-``, ``/dev/stdout``), a pipe and a device are written into instead.
-
-    Raises:
-        OSError: when the file cannot be written, naming ``path``.
     """
     target, old = _target(path)
     if target is None:
@@ -99,11 +96,7 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Fail now, not after hours of work, if a file cannot be written.
-
-    Raises:
-        OSError: with the file's name, and the reason as its ``strerror``.
-    """
+    """Fail now, not after hours of work, if a file cannot be written."""
     target, old = _target(path)
     if old is not None and not os.access(path, os.W_OK):
         raise OSError(errno.EACCES, "may not be overwritten", os.fspath(path))
@@ -126,13 +119,6 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     The lock is one of the operating system on a hidden file, so that a killed process leaves none.
     Where the file system has no locks (some of clusters), a warning says so, and only other blocks
     of this process are kept out.
-
-    Args:
-        path: the file or folder; it need not exist, but the folder above it must.
-
-    Raises:
-        BusyError: when another block holds it, of another process or of this one.
-        OSError: when the hidden file cannot be written.
     """
     target, old = _resolved(path)
     is_folder = old is not None and stat.S_ISDIR(old.st_mode)
@@ -228,11 +214,7 @@ def is_standard(path: str | os.PathLike[str]) -> bool:
 
 
 def reading(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file to read it; ``-`` is the standard input.
-
-    Raises:
-        OSError: when it cannot be opened.
-    """
+    """Open a file to read it; ``-`` is the standard input."""
     return open(0, "rb", closefd=False) if is_standard(path) else Path(path).open("rb")
 
 
@@ -254,17 +236,11 @@ def _is_output(found: os.stat_result) -> bool:
 
 
 class Lines(NamedTuple):
-    """The whole lines of a file, without their ends.
+    """The whole lines of a file, without their ends."""
 
-    Attributes:
-        lines: the lines.
-        size: their bytes in the file, with their ends: where `Log` goes on.
-        cut: something follows that has no end, as after a power failure.
-    """
-
-    lines: list[bytes]
-    size: int
-    cut: bool
+    lines: list[bytes]  # the lines
+    size: int  # their bytes in the file, with their ends: where `Log` goes on
+    cut: bool  # something follows that has no end, as after a power failure
 
 
 def json_line(entry: Any) -> bytes:
@@ -273,11 +249,7 @@ def json_line(entry: Any) -> bytes:
 
 
 def read_lines(path: str | os.PathLike[str]) -> Lines:
-    """Read the whole lines of a file.
-
-    Raises:
-        OSError: when it cannot be read.
-    """
+    """Read the whole lines of a file."""
     data = Path(path).read_bytes()
     size = data.rfind(b"\n") + 1
     return Lines(data[:size].split(b"\n")[:-1], size, size < len(data))
@@ -289,13 +261,6 @@ class Log:
     A block is on the disk when `append` returns. When that fails (the disk is full, Ctrl-C), the
     file ends where the block before it ended, and goes on from there. Lock the file
     (`files.locked`) while it is open.
-
-    Args:
-        path: a file that exists.
-        size: the bytes to keep, as `read_lines` counted them; the rest is dropped. None: all.
-
-    Raises:
-        OSError: when it cannot be opened or cut, naming it.
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int | None = None) -> None:
@@ -308,12 +273,7 @@ class Log:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], block: bytes = b"") -> Self:
-        """Create a file that holds its first block from the moment when it appears.
-
-        Raises:
-            FileExistsError: when it exists.
-            OSError: when it cannot be written, naming it.
-        """
+        """Create a file that holds its first block from the moment when it appears."""
         if _target(path)[0] is None:
             raise OSError(errno.EINVAL, "a regular file is needed", os.fspath(path))
         if Path(path).exists():
@@ -322,11 +282,7 @@ class Log:
         return cls(path)
 
     def append(self, block: bytes) -> None:
-        """Write a block of whole lines, and make sure that it reaches the disk.
-
-        Raises:
-            OSError: when all of it cannot be written, naming the file.
-        """
+        """Write a block of whole lines, and make sure that it reaches the disk."""
         try:
             with naming(self.path):
                 remaining = memoryview(block)

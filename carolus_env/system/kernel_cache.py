@@ -44,10 +44,6 @@ def keep_code(dispatcher: Any, notice: Any) -> None:
 
     Nothing is kept of a function without a file, or one that depends on another function's locals,
     unless these are kernels of modules.
-
-    Args:
-        dispatcher: the entry as `numba.njit` returned it.
-        notice: an object whose ``begin`` and ``end`` are called before and after compiling.
     """
     folder, functions = cache_folder(), [dispatcher.py_func]
     for cell in functions[0].__closure__ or ():
@@ -60,11 +56,7 @@ def keep_code(dispatcher: Any, notice: Any) -> None:
 
 
 class _EntryCache(caching.NullCache):
-    """The files of an entry, one for each signature; in Numba's place.
-
-    Args:
-        functions: the entry, then the kernels that it was made for.
-    """
+    """The files of an entry, one for each signature; in Numba's place."""
 
     def __init__(self, functions: list[Callable[..., Any]], folder: Path, notice: Any) -> None:
         self._functions, self._folder, self._notice = functions, folder, notice
@@ -121,12 +113,7 @@ def _with_fields(argument: numba.types.Type) -> str:
 
 
 def sources_stamp(module: str, file: str) -> bytes:
-    """Return a hash over every file that an entry's kernels, or a constant in one, can come from.
-
-    Args:
-        module: dotted name of the module that makes the entry.
-        file: the module's file, read for a module that is not the package's.
-    """
+    """Return a hash over all files that an entry.s kernels, or constants in them, come from."""
     if is_of_package(module):
         return _package_stamp(module)
     # A user's module can use any kernel of the package; it is read each time: it may be edited.

@@ -1,9 +1,8 @@
-"""Numba's compiler with what kernels do not need left out: half of a user's wait.
+"""Numba's compiler with what kernels do not need left out: a third of a user's wait.
 
 Numba optimises every function with all that it calls and makes machine code of it, also where only
-compiled code calls it. Here kernels are linked to their callers first, and optimised once. Passes
-for what no kernel has (closures, ``with``, ``literally``) are skipped, and a kernel is compiled
-once for all constants that it is called with.
+compiled code calls it. Here kernels are linked to their callers first, and optimised once; and a
+kernel is compiled once for all constants that it is called with.
 
 This is the inside of Numba's compiler. It is tried before the first kernel is compiled: where a
 version of Numba does not take it, kernels are compiled as `numba.njit` does.
@@ -15,18 +14,10 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
-from typing import Any, Final
+from typing import Any
 
 from numba.core import codegen, compiler, sigutils, types
 from numba.core.registry import CPUDispatcher
-
-_SKIPPED: Final = {
-    *("WithLifting", "InlineClosureLikes", "RewriteSemanticConstants", "RewriteDynamicRaises"),
-    *("MakeFunctionToJitFunction", "FindLiterallyCalls", "LiteralUnroll"),
-    *("LiteralPropagationSubPipelinePass", "NoPythonSupportedFeatureValidation"),
-    *("InlineOverloads", "NopythonRewrites", "DumpParforDiagnostics"),
-}
-"""Passes of Numba that change nothing in a kernel."""
 
 
 def linked(function: Callable[..., Any], **options: Any) -> Any:
@@ -98,7 +89,7 @@ class _EntryLibrary(_Library):
 
 
 class _Compiler(compiler.Compiler):
-    """Numba's, without the skipped passes."""
+    """Numba's, whose code is linked before it is optimised."""
 
     library: Any
 
@@ -108,20 +99,7 @@ class _Compiler(compiler.Compiler):
         if state.func_id.func in (_successor, _trial) or linking_works():
             state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
-            for pipeline in pipelines:
-                pipeline.passes = _needed(pipeline.passes)
         return pipelines
-
-
-def _needed(passes: list[Any]) -> list[Any]:
-    """Return the passes that kernels need, dead branches pruned once: when all is inlined."""
-    inlined = [p[0].__name__ for p in passes].index("InlineInlinables")
-    return [
-        (step, description)
-        for i, (step, description) in enumerate(passes)
-        if step.__name__ not in _SKIPPED
-        and (step.__name__ != "DeadBranchPrune" or i == inlined + 1)
-    ]
 
 
 class _KernelCompiler(_Compiler):

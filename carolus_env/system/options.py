@@ -90,11 +90,7 @@ def group(kind: type, heading: str) -> Any:
 
 
 def declared(kind: Any) -> dict[str, Field[Any]]:
-    """Return the options of a dataclass by name, those of its groups among them.
-
-    Raises:
-        TypeError: for a field that neither `option` nor `group` made.
-    """
+    """Return the options of a dataclass by name, those of its groups among them."""
     found: dict[str, Field[Any]] = {}
     for entry in fields(kind):
         if _is_group(entry):
@@ -149,16 +145,7 @@ _TEXTS: Final = {
 
 
 def checked(entry: Field[Any], value: Any, name: str = "") -> Any:
-    """Return the value of an option, of its type.
-
-    Args:
-        entry: the option, a field that `option` made.
-        value: the value; a text is not parsed, see `parsed`.
-        name: the option's name in the error; by default the field's.
-
-    Raises:
-        ValueError: for a value that is not allowed, naming both.
-    """
+    """Return the value of an option, of its type."""
     about = entry.metadata
     if value is None and about["or_none"]:
         return None
@@ -211,11 +198,7 @@ _CHECKS: Final[dict[type, Callable[[Mapping[str, Any], Any], Any]]] = {
 
 
 def check_fields(options: Any) -> None:
-    """Check each option of a dataclass, and give it its type; for ``__post_init__``.
-
-    Raises:
-        ValueError: see `checked`.
-    """
+    """Check each option of a dataclass, and give it its type; for ``__post_init__``."""
     for entry in fields(options):
         if not _is_group(entry):
             value = checked(entry, getattr(options, entry.name))
@@ -265,11 +248,7 @@ def make(kind: type[Options], values: Mapping[str, Any]) -> Options:
 
 
 def replaced(options: Options, values: Mapping[str, Any]) -> Options:
-    """Return a copy with other values by name, those of groups among them.
-
-    Raises:
-        ValueError: for a value that is not allowed.
-    """
+    """Return a copy with other values by name, those of groups among them."""
     changes: dict[str, Any] = {}
     for entry in fields(options):  # type: ignore[arg-type]
         if _is_group(entry):
@@ -338,19 +317,7 @@ def whole_number(
     above: float | None = None,
     below: float | None = None,
 ) -> int:
-    """Check a value; return it as an int.
-
-    Args:
-        name: the value's name, for the error.
-        value: an int, or what stands for one, such as a NumPy integer.
-        low: the lowest number that is allowed; None: no limit.
-        high: the highest; None: no limit, but 2^63 - 1.
-        above: a limit that is not allowed itself.
-        below: the same.
-
-    Raises:
-        ValueError: unless it is a whole number between these limits.
-    """
+    """Check a value; return it as an int."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -372,19 +339,7 @@ def number(
     above: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Check a value; return it as a float.
-
-    Args:
-        name: the value's name, for the error.
-        value: a float or an int, of Python or NumPy.
-        low: the lowest number that is allowed; None: no limit.
-        high: the highest; None: no limit.
-        above: a limit that is not allowed itself.
-        below: the same.
-
-    Raises:
-        ValueError: unless it is a finite number between these limits.
-    """
+    """Check a value; return it as a float."""
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # a whole number beyond every float
             result = float(value)
@@ -426,11 +381,7 @@ def limits(
 
 
 def integer(name: str, value: Any) -> int:
-    """Check a value; return it as an int.
-
-    Raises:
-        TypeError: unless it is a whole number; True and False are none.
-    """
+    """Check a value; return it as an int."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -440,42 +391,26 @@ def integer(name: str, value: Any) -> int:
 
 
 def seed_number(seed: Any) -> int | None:
-    """Check a seed; return it as an int, or None.
-
-    Raises:
-        ValueError: unless it is None or a whole number from 0 to 2^64 - 1.
-    """
+    """Check a seed; return it as an int, or None."""
     return None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
-    """Check a value, and return it.
-
-    Raises:
-        TypeError: unless it is of that kind, which ``expected`` describes.
-    """
+    """Check a value, and return it."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {expected}, got {shown(value)}")
     return value
 
 
 def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """Check a value, and return it.
-
-    Raises:
-        ValueError: unless it is one of those that are allowed, of the same type.
-    """
+    """Check a value, and return it."""
     if not any(type(value) is type(known) and value == known for known in allowed):
         raise ValueError(f"{name} must be one of {allowed}, got {shown(value)}")
     return value
 
 
 def array(name: str, value: Any) -> npt.NDArray[Any]:
-    """Check a value; return it as an array. An empty list counts as one of integers.
-
-    Raises:
-        ValueError: when it is none, such as a list of rows of different lengths.
-    """
+    """Check a value; return it as an array. An empty list counts as one of integers."""
     try:
         result = np.asarray(value)
         return result.astype(np.int64) if isinstance(value, list) and not value else result

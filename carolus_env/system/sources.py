@@ -50,10 +50,6 @@ def of_user(module: str, file: str | Path) -> dict[str, bytes]:
 
     These are the ones beside it, and others that are loaded and not installed. Keys are paths from
     the folder in which Python finds the module, or full ones.
-
-    Args:
-        module: dotted name of the module.
-        file: its file.
     """
     file = Path(file).resolve()
     above = module.count(".") + (file.name == "__init__.py")

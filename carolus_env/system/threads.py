@@ -22,11 +22,7 @@ T = TypeVar("T")
 
 
 def check_threads(threads: int, name: str = "threads") -> int:
-    """Check a number of threads.
-
-    Raises:
-        ValueError: unless it is a whole number from 1 to 256.
-    """
+    """Check a number of threads."""
     return whole_number(name, threads, 1, MOST_THREADS)
 
 
@@ -38,11 +34,7 @@ def runs(rows: int, threads: int) -> list[slice]:
 
 
 def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
-    """Run ``task`` on every share at the same time, each on a separate thread.
-
-    Returns:
-        The results, in the order of the shares.
-    """
+    """Run ``task`` on every share at the same time, each on a separate thread."""
     if len(shares) == 1:
         return [task(shares[0])]
     pool = _pool(os.getpid())

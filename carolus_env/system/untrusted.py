@@ -89,14 +89,7 @@ def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
 
 
 def unknown(what: str, name: object, known: Iterable[str], listed: str | None = None) -> str:
-    """Return the text of an error about an unknown name, with those that it may mean.
-
-    Args:
-        what: the beginning of the sentence, such as ``unknown agent``.
-        name: the name.
-        known: the known names.
-        listed: the list of them at the end, where it says more than the names; empty: no list.
-    """
+    """Return the text of an error about an unknown name, with those that it may mean."""
     from difflib import get_close_matches
 
     names = list(known)
@@ -115,11 +108,7 @@ def _escaped(character: str) -> str:
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Parse a JSON text, which must be UTF-8; NaN, and numbers that no float holds, are refused.
-
-    Raises:
-        DataError: when it is not JSON, with the place.
-    """
+    """Parse a JSON text, which must be UTF-8; NaN, and numbers that no float holds, are refused."""
     try:
         text = data.decode() if isinstance(data, bytes) else data
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
@@ -170,22 +159,14 @@ def is_a(value: object, kind: type) -> bool:
 
 
 def check(value: object, kind: type, name: str) -> Any:
-    """Check that a value is of a JSON type (int, float, str, bool, list, dict), and return it.
-
-    Raises:
-        DataError: when it is not.
-    """
+    """Check that a value is of a JSON type (int, float, str, bool, list, dict), and return it."""
     if not is_a(value, kind):
         raise DataError(f"{name} must be {_KINDS[kind]}, got {shown(value)}")
     return value
 
 
 def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
-    """Check the type of a key's value, and return it.
-
-    Raises:
-        DataError: when it is missing or of another type.
-    """
+    """Check the type of a key's value, and return it."""
     try:
         value = data[key]
     except KeyError:
@@ -194,22 +175,14 @@ def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
 
 
 def expect(data: Mapping[str, Any], **values: str | int) -> None:
-    """Check keys that say what the data is: its ``format``, its ``version``.
-
-    Raises:
-        DataError: when one is missing, of another type, or has another value.
-    """
+    """Check keys that say what the data is: its ``format``, its ``version``."""
     for key, value in values.items():
         if get(data, key, type(value)) != value:
             raise DataError(f"{key} must be {value!r}, got {shown(data[key])}")
 
 
 def integer(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
-    """Check a whole number from ``low`` to ``high``, and return it.
-
-    Raises:
-        DataError: when it is missing, not a whole number, or out of range.
-    """
+    """Check a whole number from ``low`` to ``high``, and return it."""
     value: int = get(data, key, int, where)
     if not low <= value <= high:
         raise DataError(f"{named(key, where)} must be from {low} to {high}, got {shown(value)}")
@@ -217,11 +190,7 @@ def integer(data: Mapping[str, Any], key: str, low: int, high: int, where: str =
 
 
 def integers(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
-    """Check a list of whole numbers, of any length and any size, and return it.
-
-    Raises:
-        DataError: when it is missing, not a list, or holds something else.
-    """
+    """Check a list of whole numbers, of any length and any size, and return it."""
     values: list[int] = get(data, key, list, where)
     if not {*map(type, values)} <= {int}:
         index = next(i for i, value in enumerate(values) if type(value) is not int)
@@ -231,11 +200,7 @@ def integers(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
 
 
 def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str = "") -> str:
-    """Check that a value is one of several words, and return it.
-
-    Raises:
-        DataError: when it is missing, not a string, or another word.
-    """
+    """Check that a value is one of several words, and return it."""
     value: str = get(data, key, str, where)
     if value not in (words := tuple(allowed)):
         raise DataError(
@@ -247,11 +212,7 @@ def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str
 def table(
     data: Mapping[str, Any], key: str, shape: tuple[int, ...], low: int, high: int, where: str = ""
 ) -> npt.NDArray[np.int64]:
-    """Check nested lists of integers from ``low`` to ``high``; return an array of that shape.
-
-    Raises:
-        DataError: when it is missing, of another shape, or holds something else.
-    """
+    """Check nested lists of integers from ``low`` to ``high``; return an array of that shape."""
     value, name = get(data, key, list, where), named(key, where)
     try:
         result = np.array(value, object)
@@ -266,11 +227,7 @@ def table(
 
 
 def only(data: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
-    """Refuse unknown keys: one of them could be a known key misspelt.
-
-    Raises:
-        DataError: naming the first.
-    """
+    """Refuse unknown keys: one of them could be a known key misspelt."""
     names = tuple(known)
     for key in data:
         if key not in names:

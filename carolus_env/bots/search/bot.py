@@ -343,12 +343,9 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 class Budget(NamedTuple):
     """The part of a search's budget that is spent."""
 
-    spent: float
-    """Simulations or seconds spent so far."""
-    each: float
-    """What a simulation takes; 0 where the clock tells."""
-    total: float
-    """Simulations or seconds in all."""
+    spent: float  # Simulations or seconds spent so far
+    each: float  # What a simulation takes; 0 where the clock tells
+    total: float  # Simulations or seconds in all
 
 
 @entry

@@ -57,7 +57,7 @@ from carolus_env.planning.plans import (
     play,
     play_plan,
 )
-from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
+from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
 CONSIDERED: Final = 16
@@ -109,35 +109,25 @@ class Forest(NamedTuple):
     Of a tree the arrays lack the first axis, but those marked with *: there it is 1.
     """
 
-    nodes: npt.NDArray[np.void]
-    """``(T, nodes)`` NODE; the first is the root."""
-    edges: npt.NDArray[np.void]
-    """``(T, edges)`` EDGE; those of a node stand side by side."""
-    used: npt.NDArray[np.int64]
-    """``(T, 2)`` int64: the numbers of nodes and of edges in use."""
-    halving: npt.NDArray[np.void]
-    """* ``(T,)`` HALVING: the comparisons at the root."""
+    nodes: npt.NDArray[np.void]  # ``(T, nodes)`` NODE; the first is the root
+    edges: npt.NDArray[np.void]  # ``(T, edges)`` EDGE; those of a node stand side by side
+    used: npt.NDArray[np.int64]  # ``(T, 2)`` int64: the numbers of nodes and of edges in use
+    halving: npt.NDArray[np.void]  # * ``(T,)`` HALVING: the comparisons at the root
+    # ``(T, width)`` int64: the root's edges; those that are compared come first
     order: npt.NDArray[np.int64]
-    """``(T, width)`` int64: the root's edges; those that are compared come first."""
+    # ``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges
     path: npt.NDArray[np.int64]
-    """``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges."""
-    leaf: States
-    """* ``(T,)`` STATE: the position that the simulation has come to."""
-    after: States
-    """* ``(T,)`` STATE, scratch: the position after a choice."""
+    leaf: States  # * ``(T,)`` STATE: the position that the simulation has come to
+    after: States  # * ``(T,)`` STATE, scratch: the position after a choice
+    # ``(T, 3)`` float64: the value of the leaf, each team's win probability
     chances: npt.NDArray[np.float64]
-    """``(T, 3)`` float64: the value of the leaf, each team's win probability."""
-    listed: npt.NDArray[np.int64]
-    """* ``(T,)`` int64: the number of choices at the leaf."""
-    plans: npt.NDArray[np.int64]
-    """``(T, width)`` int64: these choices, see `plans.pack`."""
-    values: npt.NDArray[np.float64]
-    """``(T, width)`` float64: the log odds of their first values."""
+    listed: npt.NDArray[np.int64]  # * ``(T,)`` int64: the number of choices at the leaf
+    plans: npt.NDArray[np.int64]  # ``(T, width)`` int64: these choices, see `plans.pack`
+    values: npt.NDArray[np.float64]  # ``(T, width)`` float64: the log odds of their first values
+    # ``(T, width, 3)`` float64: each team's win probability after each choice, by a network
+    # or an `Evaluator`
     outcomes: npt.NDArray[np.float64]
-    """``(T, width, 3)`` float64: each team's win probability after each choice, by a network or an
-    `Evaluator`."""
-    scratch: PlanScratch
-    """Scratch to plan turns, reused for each tree."""
+    scratch: PlanScratch  # Scratch to plan turns, reused for each tree
 
     @classmethod
     def new(cls, trees: int, nodes: int, candidates: int) -> Forest:
@@ -164,7 +154,7 @@ class Forest(NamedTuple):
             np.zeros((trees, width), np.int64),
             np.zeros((trees, width)),
             np.zeros((trees, width, MAX_TEAMS)),
-            PlanScratch.new(),
+            allocate(PlanScratch),
         )
 
 
