@@ -75,13 +75,7 @@ class ArenaError(failures.UserError):
 
 
 def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
-    """Return an `ArenaError` that names the agent once, in front unless the error names it.
-
-    Args:
-        error: the agent's exception; one with an attribute ``agent`` names it (`bots.AgentError`).
-        agent: the agent's name.
-        what: text after the name, where the error does not name the agent.
-    """
+    """Return an `ArenaError` that names the agent once, in front unless the error names it."""
     if isinstance(named := getattr(error, "agent", None), str):
         result = ArenaError(str(error), named, str(getattr(error, "reason", error)))
     else:
@@ -247,12 +241,7 @@ def _side_by_side(
 
 
 def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
-    """Return the agent's actions. Whether they are legal is checked when they are played.
-
-    Raises:
-        ArenaError: when it fails, does not answer one whole number a game, or, from a user's file,
-            changes the states.
-    """
+    """Return the agent's actions. Whether they are legal is checked when they are played."""
     # Agents from a user's file come wrapped in checks, most of which would be done twice here.
     checked = isinstance(agent, Checked)
     player = agent.agent if isinstance(agent, Checked) else agent

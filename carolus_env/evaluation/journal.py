@@ -70,12 +70,7 @@ class Saved(NamedTuple):
 
 
 def begin(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Log:
-    """Create a new file with its header.
-
-    Raises:
-        ResultsFileError: when the file exists.
-        OSError: when it cannot be written.
-    """
+    """Create a new file with its header."""
     header = {"format": FORMAT, "version": VERSION, **plan.to_dict()}
     try:
         return Log.create(path, json_line({**header, "versions": versions(), "sources": sources}))
@@ -84,13 +79,7 @@ def begin(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Log:
 
 
 def resume(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> tuple[Log, Saved]:
-    """Open a file to go on after its last complete line.
-
-    Raises:
-        ResultsFileError: when it is damaged, or belongs to another tournament; the text names
-            what differs.
-        OSError: when it cannot be read or written.
-    """
+    """Open a file to go on after its last complete line."""
     saved = read_games(path)
     old, new = ({**each.to_dict(), **each.rules.to_dict()} for each in (saved.plan, plan))
     pairs = [(key, old[key], new[key]) for key in new if key != "rules"]

@@ -108,12 +108,7 @@ def games_of(results: Results, pair: tuple[int, int]) -> Results:
 
 
 def deal_scores(results: Results, pair: tuple[int, int]) -> tuple[F64, int]:
-    """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal.
-
-    Args:
-        results: complete deals of one plan.
-        pair: two agents that meet.
-    """
+    """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal."""
     met = games_of(results, pair)
     scores = (met["shares"] * (met["table"] == pair[0])).sum(axis=1)
     _, places, sizes = np.unique(met["deal"], return_inverse=True, return_counts=True)

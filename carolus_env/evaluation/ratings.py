@@ -108,24 +108,7 @@ def rate(
     seed: int = 0,
     bootstraps: int = 1000,
 ) -> Ratings:
-    """Rate all agents by all games.
-
-    Args:
-        tables: ``(G, players)`` whole numbers: the agent at each seat, two agents in each game.
-        shares: ``(G, players)``: each seat's win share; rows sum to 1. In a game that was
-            cut off every team has the same share.
-        deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.
-        agents: number of agents, 2 to 1,000.
-        anchor: the agent whose rating is 0; None: the mean is 0.
-        fixed: ratings that are given, by agent, in Elo points; the others are on their scale.
-        prior: virtual deals for each agent, from 0.001 to 1,000.
-        seed: seed of the bootstrap, 0 to 2^64 - 1. The same seed gives the same intervals.
-        bootstraps: number of refits, 100 to 100,000.
-
-    Raises:
-        RatingsError: when no games connect some of the agents; the text names the groups.
-        ValueError: for impossible values; the text names them.
-    """
+    """Rate all agents by all games."""
     whole_number("agents", agents, 2, MOST_AGENTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     whole_number("bootstraps", bootstraps, 100, MOST_BOOTSTRAPS)
@@ -236,11 +219,7 @@ def _evidence(
 def _bounds(
     evidence: _Evidence, anchor: int | None
 ) -> tuple[tuple[str, ...], npt.NDArray[np.bool_]]:
-    """Return `Ratings.bounds`, and the agents whose mean is 0, ``(A,)``.
-
-    Raises:
-        RatingsError: when agents are not connected.
-    """
+    """Return `Ratings.bounds`, and the agents whose mean is 0, ``(A,)``."""
     given = ~evidence.free
     points = np.eye(len(given), dtype=np.bool_) | (given[:, None] & given)
     for side in (0, 1):  # who took points from whom
@@ -277,12 +256,6 @@ def _fit(evidence: _Evidence, weights: F64, virtual: F64, start: F64) -> F64:
     range. The third derivative of these likelihoods is at most ``d`` times the second, so every
     step improves the likelihood, and the last ones converge quadratically (Sun and Tran-Dinh,
     Mathematical Programming 178, 2019).
-
-    Args:
-        evidence: ``K`` line-ups, ``D`` deals, ``A`` agents.
-        weights: ``(B, D)`` weights of the deals.
-        virtual: ``(B, K, 2)`` virtual deals that each agent wins.
-        start: ``(1, A)`` initial ratings; those that are not free stay.
     """
     (first, last), free, agents = evidence.pair, evidence.free, start.shape[1]
     sums = weights[:, evidence.deal, None] * evidence.wins

@@ -32,29 +32,13 @@ FEW_DEALS: Final = 50
 
 
 def check_installed() -> None:
-    """Fail before a tournament is played if its report could not be written.
-
-    Raises:
-        MissingExtraError: when matplotlib is missing; the text says how to install it.
-    """
+    """Fail before a tournament is played if its report could not be written."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "a report", "evaluation")
 
 
 def write_report(folder: Path, summary: Summary) -> list[Path]:
-    """Write a plot and a self-contained page; all are made before the first is written.
-
-    Args:
-        folder: folder of the report; created if it does not exist.
-        summary: a tournament's summary, complete or not.
-
-    Returns:
-        The files: ``ratings.svg``, ``ratings.png``, ``report.html``.
-
-    Raises:
-        MissingExtraError: when the extra ``evaluation`` is missing.
-        OSError: when a file cannot be written.
-    """
+    """Write a plot and a self-contained page; all are made before the first is written."""
     check_installed()
     files = plots(tables.standings(summary))
     files["report.html"] = _page(summary, files["ratings.svg"].decode()).encode()

@@ -145,11 +145,7 @@ def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
 
 
 def deals_for(games: int, seatings: int) -> int:
-    """Return the fewest deals that give this many games of a meeting with that many seatings.
-
-    Raises:
-        ValueError: for an impossible number of games.
-    """
+    """Return the fewest deals that give this many games of a meeting with that many seatings."""
     return math.ceil(whole_number("games", games, 1, MOST_GAMES) / seatings)
 
 
@@ -304,11 +300,7 @@ def labels(names: Sequence[str]) -> list[str]:
 def seatings_array(
     tables: npt.ArrayLike, agents: int, players: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return ``(G, players)`` int64, a copy: the agent at each seat of each game.
-
-    Raises:
-        ValueError: for another dtype or shape, or an agent that does not exist.
-    """
+    """Return ``(G, players)`` int64, a copy: the agent at each seat of each game."""
     result = array("tables", tables)
     if result.dtype.kind not in "iu" or result.ndim != 2 or players not in (None, result.shape[1]):
         raise ValueError(

@@ -169,9 +169,6 @@ def widening(deals: int) -> float:
 
     It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (2024,
     theorem 2.2), divided by that of the normal interval for the same number of deals.
-
-    Args:
-        deals: number of deals so far, 1 or more.
     """
     logarithm = -2 * math.log(ERROR_RATE)
     part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)

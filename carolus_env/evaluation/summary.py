@@ -69,17 +69,7 @@ def anchor(agents: Sequence[str], schedule: str) -> int | None:
 
 
 def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> dict[str, Any]:
-    """Return the statistics of a tournament, for JSON and for the report.
-
-    Args:
-        plan: the tournament's plan.
-        results: the games; only those of complete deals count.
-        complete: True: the tournament was played to its end.
-        seconds: time spent.
-
-    Raises:
-        ValueError: when no deal is complete.
-    """
+    """Return the statistics of a tournament, for JSON and for the report."""
     counted = complete_deals(plan, results)
     if not len(counted):
         raise ValueError("no deal has been played in all seatings")
@@ -125,20 +115,7 @@ def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> 
 
 
 def standing(plan: Plan, results: Results, rated: Ratings | None = None) -> dict[str, Any] | None:
-    """Return the stop rule's state as plain values for JSON; None: the plan has none.
-
-    Args:
-        plan: the tournament's plan.
-        results: complete deals, at least one.
-        rated: their ratings, if known.
-
-    Returns:
-        ``reached``: whether the rule ends the tournament; ``text``: the state in one line; and
-
-        - of a test: ``test``, ``pair``, ``verdict``, ``deals``, ``ratio``, ``bounds``, ``elo``;
-        - of ``until``: ``until`` and ``widening``, by which the ratings' intervals are multiplied
-          so that they hold at any time.
-    """
+    """Return the stop rule's state as plain values for JSON; None: the plan has none."""
     if plan.until is not None:
         factor = sequential.widening(len(results) // plan.games_per_deal)
         rated = rated or ratings(plan, results)

@@ -239,13 +239,7 @@ def _colours(rate: float | None) -> str:
 
 
 def print_tables(heading: str, summary: Summary, *, ratings: bool = True) -> None:
-    """Print a row for each pairing, the stop rule and the cross table.
-
-    Args:
-        heading: title of the first table.
-        summary: the tournament's summary.
-        ratings: False: print the pairings alone.
-    """
+    """Print a row for each pairing, the stop rule and the cross table."""
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
     with console.capture() as captured:  # rich would end the process where nobody reads
         console.print(Text(heading), _shown(summary, console.width, ratings=ratings), sep="\n")

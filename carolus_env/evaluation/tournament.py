@@ -215,24 +215,6 @@ def play_plan(
 
     Each block takes about `BLOCK_SECONDS`, judged by the last games that make up a deal: those of
     one pair may take much longer than those of another. The first block is a single game.
-
-    Args:
-        plan: the games to play.
-        agents: a spec string or an agent for each name in the plan.
-        workers: the workers that play.
-        stop: a function that says whether the games so far are enough; asked after each look, when
-            the caller has taken the blocks before it.
-        looks: numbers of deals, ascending, across which no block goes, up to the plan's; None:
-            those of the plan's stop rule.
-        start: number of the first game to play.
-        seconds: seconds that the games before took, or are thought to take.
-        records: True: blocks hold game records.
-        progress: a function of the number of finished games, called after each game where this
-            process plays.
-
-    Raises:
-        ArenaError: when an agent fails, or a worker dies; blocks before it are yielded first.
-        ValueError: when the agents cannot be sent to workers.
     """
     deal = plan.games_per_deal
     ends = [deals * deal for deals in (plan.checkpoints() if looks is None else looks)]
@@ -298,13 +280,7 @@ def _check_sendable(plan: Plan, agents: Sequence[AgentLike]) -> None:
 
 
 def block_size(seconds: float, remaining: int, workers: int) -> int:
-    """Return the number of games of the next block; all workers get some.
-
-    Args:
-        seconds: seconds that a game takes; 0: not known.
-        remaining: games that are left.
-        workers: number of workers.
-    """
+    """Return the number of games of the next block; all workers get some."""
     if not seconds:
         return 1
     fair = max(-(-remaining // workers), int(_WORTH_SHARING / seconds))
