@@ -43,7 +43,7 @@ from carolus_env.commands import COMMANDS
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.seating import pairing
+from carolus_env.evaluation.seating import seatings_of
 from carolus_env.integrations import external
 from carolus_env.networks.tables import tables_text
 from carolus_env.notation.vocabulary import counted
@@ -143,7 +143,7 @@ def bench_table() -> str:
     """Return the contents of CarolusBench."""
     lines = []
     for players, deals in bench.DEALS.items():
-        games = deals * len(pairing(rules.Rules(players)).seatings)
+        games = deals * len(seatings_of(rules.Rules(players)))
         decisions = len(bench.suite(players).half(bench.HALF))
         suite = f"`{bench.SUITES[players]}`"
         lines.append([str(players), str(deals), str(games), suite, str(decisions)])
