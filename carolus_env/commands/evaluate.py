@@ -219,7 +219,6 @@ def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> ev
     with alone, workers_of(options.work, plan.agents) as workers:
         inside = isinstance(workers, InProcess)  # other workers make their own agents
         cup = evaluation.Tournament(plan, made if inside else options.agents)
-
         played = plan.deals * len(plan.seatings)
         if options.games and played > options.games and not options.quiet:
             rounded = f"rounded up to {played}: complete rotations of the seats"
@@ -237,11 +236,8 @@ def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> ev
                     notice=command.note,
                 )
 
-        troubles = [
-            trouble
-            for step in (play, lambda: _report(options, cup, typed))
-            if (trouble := _trouble(step, options, cup))
-        ]
+        steps = play, lambda: _report(options, cup, typed)
+        troubles = [trouble for step in steps if (trouble := _trouble(step, options, cup))]
     for further in troubles[1:]:
         command.note(str(further))
     if troubles:

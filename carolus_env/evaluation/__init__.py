@@ -1,19 +1,14 @@
 """Evaluation of agents: tournaments with ratings, rollouts of positions, a suite of decisions.
 
-    >>> from carolus_env import evaluation
-    >>> from carolus_env.engine.rules import Rules
-    >>> result = evaluation.play_pairing(("greedy", "random"), Rules(players=3), 300, seed=1)
-    >>> result.win_rate, result.ci95
-    >>> cup = evaluation.Tournament(evaluation.Plan(Rules(3), ("greedy", "random"), deals=100))
+    >>> plan = evaluation.Plan(Rules(players=3), ("greedy", "random"), deals=100, seed=1)
+    >>> cup = evaluation.Tournament(plan)
     >>> cup.run(workers=2, file="games.jsonl")
     >>> cup.summary()["agents"]
 
-Tournaments: ``seating`` plans who meets whom; ``games`` plays; ``tournament`` plays a plan, in
-blocks that workers play; ``journal`` is the results file; ``pairing`` has win rates, ``ratings``
-Elo, ``sequential`` stop rules; ``summary`` is all of them; ``tables`` and ``report`` show it.
-One agent: ``ladder`` has opponents with ratings; ``placing`` and ``bench`` rate by them.
-Positions: ``rollouts`` compares choices by ``sampling`` games; ``suite`` holds decisions that were
-rolled out, ``regret`` measures agents by them. See docs/evaluation.md and docs/bench.md.
+Tournaments: ``seating`` (plans), ``games``, ``tournament``, ``journal`` (their file), ``pairing``,
+``ratings``, ``sequential`` (stop rules), ``summary``, ``tables``, ``report``. One agent: ``ladder``
+(opponents with ratings), ``placing``, ``bench``. Positions: ``rollouts`` by ``sampling`` games,
+``suite`` (decisions that were rolled out), ``regret``.
 """
 
 from carolus_env.evaluation.games import (

@@ -1,8 +1,7 @@
 """Games side by side: all agents to move are asked, then all answers are played, in lockstep.
 
-A game depends on the seed, its deal, its seating and its agents, not on how many games are played
-at once or in which order. Games of one *deal* share the set-up, the first player and, for each
-seat, the faces of all its rolls, whatever is played: luck that comes from the dice alone cancels.
+A game depends on the seed, its deal, its seating and its agents, not on the games beside it. Those
+of one *deal* share the set-up, the first player and, for each seat, the faces of all its rolls.
 Agents have random streams of their own, and get copies of the states that do not reveal the dice.
 """
 
@@ -109,13 +108,10 @@ def play_games(
 ) -> Results:
     """Play games to their end, many at once; returns ``(G,)`` records of `result_type`.
 
-    Each agent answers all games in which it is to move in one batch.
-
-    Args:
-        tables: ``(G, players)`` whole numbers: which of ``agents`` sits at each seat; game ``g`` is
-            of deal ``g``. Or `Fixtures`: games of one deal have the same set-up and dice, and the
-            agents' random streams depend on deal, seating and meeting.
-        seed: 0 to 2^64 - 1; no two seeds share a deal.
+    ``tables`` are ``(G, players)`` whole numbers: which of ``agents`` sits at each seat; game ``g``
+    is of deal ``g``. Or `Fixtures`: games of a deal have the same set-up and dice, and the agents'
+    random streams depend on deal, seating and meeting. Each agent answers all games in which it is
+    to move in one batch. ``seed`` is 0 to 2^64 - 1; no two seeds share a deal.
 
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.

@@ -137,17 +137,14 @@ def play_pairing(
 def mean_interval(values: F64, deals: npt.NDArray[np.int64] | None = None) -> tuple[float, float]:
     """Return the 95 % interval (low, high) for the mean of ``(N,)`` values from 0 to 1.
 
-    ``deals`` are ``(N,)`` numbers of the values' deals; None: all values are independent.
-
-    For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
-    within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)
-    has none. Other values count as ``n / c`` zeros and ones, with c Kish's design effect: the
-    variance of the values' mean, divided by that of as many independent zeros and ones (as in
-    Korn and Graubard, Survey Methodology 24, 1998). The variance is taken from sums over deals:
-    these are independent, values of one deal are not. For c alone a zero and a one are added, each
-    as another deal, which keeps some width when all values are the same. Since few deals tell
-    little about c, Student's quantile replaces the normal one; its degrees of freedom are the deals
-    and the two added ones, less one.
+    ``deals`` are ``(N,)`` numbers of the values' deals; None: all values are independent. For
+    independent zeros and ones this is Wilson's score interval (JASA 22, 1927), which stays within 0
+    and 1 and has a width even at 100 % wins. Other values count as ``n / c`` zeros and ones, with c
+    Kish's design effect (as in Korn and Graubard, Survey Methodology 24, 1998), from the variance
+    of sums over deals: these are independent, values of one deal are not. For c alone a zero and a
+    one are added, each as another deal, which keeps some width when all values are the same. Since
+    few deals tell little about c, Student's quantile replaces the normal one, for the deals and the
+    two added ones, less one.
     """
     n = len(values)
     mean = float(np.clip(values.mean(), 0, 1))

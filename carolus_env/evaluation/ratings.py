@@ -2,10 +2,8 @@
 
 The model is that of Bradley and Terry (Biometrika 39, 1952): each seat's strength is
 ``exp(rating)`` of its agent, and an agent wins with probability proportional to the strength of its
-seats. A shared win counts for each agent by its share.
-A *line-up* is two agents and how many seats each has. The prior is about one virtual, drawn deal
-for each agent: a line-up gets ``1 / (fewest line-ups of one of its agents)`` of a deal, as long as
-its real deals. Agents whose ratings are given need no prior, and do not count here.
+seats. A *line-up* is two agents and how many seats each has. Of a virtual, drawn deal, the prior,
+it gets ``1 / (fewest line-ups of one of its agents)``; agents with given ratings do not count here.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class Ratings:
     samples: F64
     """``(bootstraps, A)``: the ratings of every refit."""
     deals: int
-    """Number of deals; with fewer than about 50 the intervals are a little too narrow."""
+    """With fewer than about 50 the intervals are a little too narrow."""
 
     def difference(self, i: int, j: int) -> tuple[float, float, float]:
         """Return agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
@@ -134,9 +132,8 @@ def rate(
     return Ratings(elo[0], *_interval(samples), bounds, samples, evidence.deals)
 
 
-def _interval(samples: F64) -> tuple[Any, Any]:
-    low, high = np.quantile(samples, [0.025, 0.975], axis=0)
-    return low, high
+def _interval(samples: F64) -> Any:
+    return np.quantile(samples, [0.025, 0.975], axis=0)
 
 
 class _Evidence(NamedTuple):
@@ -204,8 +201,7 @@ def _bounds(evidence: _Evidence, anchor: int | None) -> tuple[tuple[str, ...], _
     """Return `Ratings.bounds`, and the agents whose mean is 0, ``(A,)``.
 
     Two agents are tied together where each took points from the other, or from agents that are tied
-    to it (Ford, American Mathematical Monthly 64, 1957). Where a group of agents lost everything to
-    the others, only the prior says by how much.
+    to it (Ford, American Mathematical Monthly 64, 1957); only the prior compares others.
     """
     given = ~evidence.free
     points = np.eye(len(given), dtype=np.bool_) | (given[:, None] & given)
@@ -240,12 +236,9 @@ def _fit(evidence: _Evidence, weights: F64, virtual: F64, start: F64) -> F64:
     """Fit the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
 
     ``weights`` are ``(B, D)``, those of ``virtual`` deals that each agent wins ``(B, K, 2)``;
-    ``start`` are ``(1, A)`` ratings, of which those that are not free stay.
-
-    Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
-    range. The third derivative of these likelihoods is at most ``d`` times the second, so every
-    step improves the likelihood, and the last ones converge quadratically (Sun and Tran-Dinh,
-    Mathematical Programming 178, 2019).
+    ``start`` are ``(1, A)`` ratings, of which those that are not free stay. Newton's method, with
+    each step multiplied by ``log(1 + d) / d``, where ``d`` is its range: so every step improves the
+    likelihood (Sun and Tran-Dinh, Mathematical Programming 178, 2019).
     """
     (first, last), free, agents = evidence.pair, evidence.free, start.shape[1]
     sums = weights[:, evidence.deal, None] * evidence.wins

@@ -41,11 +41,7 @@ class Fixtures(NamedTuple):
     tables: npt.NDArray[np.int64]
 
     def checked(self, agents: int, players: int) -> Fixtures:
-        """Check them for games of ``players`` players between that many agents.
-
-        Raises:
-            ValueError: for an impossible number, or columns of other shapes.
-        """
+        """Return them as int64, or a ValueError for impossible numbers or other shapes."""
         tables, columns = seatings_array(self.tables, agents, players), []
         for name in self._fields[:3]:
             column = options.whole_numbers(name, getattr(self, name), tables.shape[:1])
@@ -76,13 +72,9 @@ def seatings_of(rules: Rules) -> npt.NDArray[np.int64]:
 
 
 def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
-    """Return ``(G, players)`` seatings of agents 0 and 1 for `games.play_games`.
+    """Return ``(G, players)`` fair seatings of agents 0 and 1 for `play_games`.
 
-    All that compare them fairly occur equally often: ``games`` is rounded up to a multiple of 2,
-    or of 6 for three players.
-
-    Raises:
-        ValueError: for an impossible number of games.
+    All occur equally often: ``games`` is rounded up to a multiple of 2, of 6 for three players.
     """
     rotation = seatings_of(rules)
     return np.tile(rotation, (deals_for(games, len(rotation)), 1))

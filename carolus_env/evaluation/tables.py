@@ -37,29 +37,23 @@ _SPARED: Final = 20  # or this multiple of an update's time, for which games wai
 
 
 class StandingsRow(NamedTuple):
-    """One agent's line of the cross table."""
+    """An agent, its rating and its win rate in all games."""
 
     agent: int  # its number in the summary
     name: str  # its spec; with a number where two agents have the same
     rating: dict[str, Any]  # elo, low, high, bound
-    won: float  # win rate in all games
-    against: tuple[float | None, ...]  # the agents in the order of the standings; None: never met
+    won: float
 
 
 def standings(summary: Summary) -> list[StandingsRow]:
     """Return the agents by rating, the strongest first."""
     agents = summary["agents"]
     names = labels([printable(agent["spec"]) for agent in agents])
-    order = sorted(range(len(agents)), key=lambda k: -agents[k]["rating"]["elo"])
-    rates: dict[tuple[int, int], float] = {}
-    for pairing in summary["pairings"]:
-        i, j = pairing["pair"]
-        rates[i, j], rates[j, i] = pairing["win_rate"]
-    rows = []
-    for k in order:
-        against = tuple(rates.get((k, other)) for other in order)
-        rows.append(StandingsRow(k, names[k], agents[k]["rating"], agents[k]["win_share"], against))
-    return rows
+    rows = [
+        StandingsRow(k, names[k], agent["rating"], agent["win_share"])
+        for k, agent in enumerate(agents)
+    ]
+    return sorted(rows, key=lambda row: -row.rating["elo"])
 
 
 # ------------------------------------------------------------------------------------ tables
@@ -96,17 +90,19 @@ class Table(NamedTuple):
 
 def cross_table(summary: Summary) -> Table:
     """Return the ranking, with each agent's win rate against the agent of each rank, in percent."""
-    lines = standings(summary)
-    ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
-    rows = []
-    for rank, line in zip(ranks, lines, strict=True):
-        against = [
-            Text("-" if other == rank else percent(rate), _colours(rate))
-            for other, rate in zip(ranks, line.against, strict=True)
-        ]
-        cells = map(Text, (rank, line.name, elo(line.rating), percent(line.won, 1)))
+    rates: dict[tuple[int, int], float] = {}
+    for pairing in summary["pairings"]:
+        i, j = pairing["pair"]
+        rates[i, j], rates[j, i] = pairing["win_rate"]
+    lines, rows = standings(summary), []
+    for rank, line in enumerate(lines, 1):
+        cells = map(Text, (str(rank), line.name, elo(line.rating), percent(line.won, 1)))
+        against = [rates.get((line.agent, other.agent)) for other in lines]
+        shown = [Text(percent(rate), _colours(rate)) for rate in against]
+        shown[rank - 1] = Text("-")
         taken = duration(summary["agents"][line.agent]["us_per_decision"])
-        rows.append([*cells, *against, Text(taken)])
+        rows.append([*cells, *shown, Text(taken)])
+    ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
     return Table(["#", "agent", "Elo [95 %]", "won %", *ranks, "a decision"], rows, [1])
 
 
@@ -241,14 +237,8 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
     if quiet or not console.is_terminal:
         yield lambda done: None
         return
-    bar = progress.Progress(
-        progress.TextColumn("games"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-    )
+    columns = *progress.Progress.get_default_columns(), progress.MofNCompleteColumn()
+    bar = progress.Progress(*columns, progress.TimeElapsedColumn())
     task = bar.add_task("games", total=tournament.plan.games)
     drawn, since, pause = 0, time.monotonic(), _REDRAWN
     with Live(bar, console=console, transient=True, refresh_per_second=4) as live:

@@ -73,18 +73,11 @@ class Tournament:
         return summaries.pairings(self.plan, self.results)
 
     def summary(self) -> dict[str, Any]:
-        """Return the statistics so far; docs/evaluation.md says how games are counted.
-
-        Raises:
-            ValueError: when no deal has been played in all seatings.
-        """
+        """Return the statistics so far; a ValueError if no deal has been played in all seatings."""
         return summaries.summary(self.plan, self.results, self.complete, self.seconds)
 
     def standing(self) -> dict[str, Any] | None:
-        """Return the stop rule's state after the complete deals: whether it is ``reached``...
-
-        None without a stop rule or a complete deal.
-        """
+        """Return the stop rule's state (``reached``: the end); None without one or a full deal."""
         return summaries.standing(self.plan, self.results)
 
     def run(
@@ -107,7 +100,6 @@ class Tournament:
             resume: go on with the tournament in ``file``, if it exists.
             records: file of game records to write, of the games that this call plays; compressed
                 if its name ends in ``.gz``.
-            progress: a function of the number of finished games.
             notice: a function of a line for the user.
 
         Raises:
