@@ -129,7 +129,8 @@ def rate(
     logits = np.concatenate(fits)
     zero = 0.0 if fixed else logits[:, reference].mean(axis=1, keepdims=True)
     elo, samples = np.split(ELO * (logits - zero), [1])
-    return Ratings(elo[0], *_interval(samples), bounds, samples, evidence.deals)
+    low, high = _interval(samples)
+    return Ratings(elo[0], low, high, bounds, samples, evidence.deals)
 
 
 def _interval(samples: F64) -> Any:
