@@ -28,7 +28,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import tables
 from carolus_env.evaluation.pairing import PairingResult
-from carolus_env.evaluation.seating import deals_for, pairing
+from carolus_env.evaluation.seating import deals_for, seatings_of
 
 SEED: Final = 2_000_000_011
 MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
@@ -104,7 +104,7 @@ def play(
 ) -> tuple[PairingResult, Row]:
     """Play what is missing of a match; return its result, and what every row says of a match."""
     rules = Rules(players)
-    deals = deals_for(games, len(pairing(rules).seatings))
+    deals = deals_for(games, len(seatings_of(rules)))
     cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=seed))
     model = digest(players, pair)
     file = folder / f"{players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")

@@ -39,7 +39,7 @@ from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.bots.ppo import PpoOptions
 from carolus_env.engine import observation, rules, state
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.seating import pairing
+from carolus_env.evaluation.seating import seatings_of
 from carolus_env.integrations import external
 from carolus_env.records import arrays, make_record
 from carolus_env.system.options import allowed, declared
@@ -125,7 +125,7 @@ def bench_table() -> str:
     """Return the contents of CarolusBench."""
     lines = []
     for players, deals in bench.DEALS.items():
-        games = deals * len(pairing(rules.Rules(players)).seatings)
+        games = deals * len(seatings_of(rules.Rules(players)))
         decisions = len(bench.suite(players).half(bench.HALF))
         suite = f"`{bench.SUITES[players]}`"
         lines.append([str(players), str(deals), str(games), suite, str(decisions)])

@@ -55,7 +55,7 @@ FAULTS = [
     # arena and evaluation
     ("a shared win counts as a win", E + "pairing.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),
     ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
-    ("every game is of the first seating", E + "seating.py", "tables[places])", "tables[places * 0])", "tournament"),
+    ("every game is of the first seating", E + "seating.py", "self.seatings[seatings]]", "self.seatings[seatings * 0]]", "tournament"),
     ("two seats are as strong as one", E + "ratings.py", "np.log(evidence.seats[0] / evidence.seats[1])", "0 * evidence.seats[0]", "ratings"),
     ("other rules are resumed", E + "journal.py", "{**each.to_dict(), **each.rules.to_dict()}", "each.to_dict()", "tournament"),
     # learners and networks
@@ -92,7 +92,7 @@ FAULTS = [
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
     ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
     ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
-    ("a stop rule is not asked where it was interrupted", E + "tournament.py", "while not (self.games in checkpoints and self._stops()):", "while not (len(self._parts) > 1 and self.games in checkpoints and self._stops()):", "tournament"),
+    ("a stop rule is not asked where it was interrupted", E + "tournament.py", "    if start in asks and stop():\n        return\n    try:", "    try:", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
     ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
