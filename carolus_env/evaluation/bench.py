@@ -47,12 +47,7 @@ SEED: Final = 20_261_123
 
 
 def suite(players: int) -> Suite:
-    """Return the suite of positions, after checking that the package has the protocol's content.
-
-    Raises:
-        ValueError: for a number of players that the protocol does not have, and where the
-            package's ladder or suite is not the protocol's.
-    """
+    """Return the suite of positions, after checking that the package has the protocol's content."""
     if players not in DEALS:
         raise ValueError(f"{NAME} has {sorted(DEALS)} players, got {players!r}")
     positions = shipped(players)
@@ -98,11 +93,7 @@ def regret(agent: Agent, players: int) -> dict[str, Any]:
 
 
 def read(path: Path, agent: Agent) -> dict[str, Any]:
-    """Return what `write` wrote for this agent.
-
-    Raises:
-        ResultsFileError: for another file, another agent, or one that has been changed since.
-    """
+    """Return what `write` wrote for this agent."""
     try:
         content: dict[str, Any] = check(parse_json(path.read_bytes()), dict, "it")
         expect(content, protocol=NAME, agent=agent.name, ladder=LADDER)
@@ -123,12 +114,7 @@ def read(path: Path, agent: Agent) -> dict[str, Any]:
 def write(
     path: Path, agent: Agent, players: Mapping[str, Any], left_out: Mapping[str, str]
 ) -> None:
-    """Add numbers of players to the file of an agent's results; the others stay.
-
-    Raises:
-        ResultsFileError: see `read`.
-        BusyError, OSError: when it cannot be written.
-    """
+    """Add numbers of players to the file of an agent's results; the others stay."""
     with locked(path):
         old = read(path, agent) if path.exists() else {"players": {}, "left_out": {}}
         content: dict[str, Any] = {"protocol": NAME, "agent": agent.name, "ladder": LADDER}

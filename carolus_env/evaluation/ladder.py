@@ -52,46 +52,25 @@ class Rung:
 
 @cache
 def rungs(players: int) -> tuple[Rung, ...]:
-    """Return all rungs for that number of players, the weakest first.
-
-    Raises:
-        ValueError: for another number of players than 2, 3 or 4.
-    """
+    """Return all rungs for that number of players, the weakest first."""
     if players not in (2, 3, 4):
         raise ValueError(f"the ladder has [2, 3, 4] players, got {players!r}")
     return tuple(Rung(**row) for row in json.loads(FILE.read_text())["players"][str(players)])
 
 
 def digest(players: Mapping[str, Any] | None = None) -> str:
-    """Return the ladder's hash: the same hash means the same ratings.
-
-    Args:
-        players: the content of `FILE` by number of players; None: the package's.
-    """
+    """Return the ladder's hash: the same hash means the same ratings."""
     result = json.loads(FILE.read_text())["players"] if players is None else players
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def nearest(players: int, elo: float, count: int = 1) -> list[Rung]:
-    """Return the rungs whose ratings are nearest to ``elo``, the nearest first.
-
-    Args:
-        players: 2, 3 or 4.
-        elo: a rating.
-        count: maximum number of rungs.
-    """
+    """Return the rungs whose ratings are nearest to ``elo``, the nearest first."""
     return sorted(rungs(players), key=lambda rung: abs(rung.elo - elo))[:count]
 
 
 def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
-    """Return a rough rating: between the rungs that an agent beats and those that beat it.
-
-    Args:
-        agent: the agent to rate.
-        rules: rules of all games.
-        games: games against each rung that a bisection comes to.
-        seed: seed of the first deal.
-    """
+    """Return a rough rating: between the rungs that an agent beats and those that beat it."""
     known = rungs(rules.players)
     below, above = -1, len(known)  # rungs that it beats and loses to
     while above - below > 1:
@@ -111,19 +90,6 @@ def place(
 
     The prior is one drawn deal, which the rungs share. The interval covers the luck of these games,
     not the uncertainty of the rungs' own ratings.
-
-    Args:
-        rules: rules of the games: who is whose partner.
-        met: games against each rung, by spec; the agent is number 0 in their tables
-            and sits in every seating equally often. Games of the same deal share luck.
-        seed: seed of the bootstrap.
-        bootstraps: number of refits.
-
-    Returns:
-        The rating in Elo points above `ANCHOR`, and the ends of its 95 % interval.
-
-    Raises:
-        ValueError: when no rung was met, or one is unknown.
     """
     players = rules.players
     known = {rung.spec: rung.elo for rung in rungs(players)}

@@ -86,21 +86,6 @@ def evaluate(
     Intervals are those of a fixed number of games: where games end because an interval is narrow,
     it holds in the limit of many games (Chow and Robbins, Annals of
     Mathematical Statistics 36, 1965).
-
-    Args:
-        agent: the agent to rate.
-        rules: rules of all games.
-        games: maximum number of games against each agent.
-        near: a guess of its rating; None: nothing is known.
-        bots: specs of agents that it plays besides, as it plays `planner`.
-        half: half of the suite to measure its regret on, in positions of the usual rules;
-            None: none.
-        threads: number of threads; results do not depend on it.
-        advance: a function to call as games end.
-
-    Raises:
-        ArenaError: when an agent fails.
-        Stopped: when the work is to end (`system.cancellation`).
     """
     played: dict[str, Results] = {}
     met: dict[str, Results] = {}

@@ -45,33 +45,15 @@ _ROLLOUT_SEED: Final = 1  # seed of the rollouts of unlisted choices
 
 
 class Chosen(NamedTuple):
-    """An agent's choices in ``N`` positions.
+    """An agent's choices in ``N`` positions."""
 
-    Attributes:
-        actions: the actions of each choice, in order.
-        after: ``(N,)`` the positions after them, before any dice, with generator 0.
-        decisions: number of decisions that the agent took.
-    """
-
-    actions: list[tuple[int, ...]]
-    after: States
-    decisions: int
+    actions: list[tuple[int, ...]]  # the actions of each choice, in order
+    after: States  # ``(N,)`` the positions after them, before any dice, with generator 0
+    decisions: int  # number of decisions that the agent took
 
 
 def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: int = 0) -> Chosen:
-    """Let an agent decide in every position; in a turn, until the turn is over.
-
-    Args:
-        agent: an agent; its answers are checked.
-        states: ``(N,)`` positions in which a decision is due; unchanged.
-        numbers: ``(N,)``; a position's number and the seed decide the agent's random stream, so
-            answers do not depend on other positions.
-        seed: 0 to 2^64 - 1.
-
-    Raises:
-        AgentError: when the agent answers something else than legal actions.
-        TypeError, ValueError: for something else.
-    """
+    """Let an agent decide in every position; in a turn, until the turn is over."""
     instance("agent", agent, Agent, "an agent (carolus_env.make makes one)")
     agent = agent if isinstance(agent, Checked) else Checked(agent)
     after = copy(states)
@@ -114,30 +96,19 @@ class Regret(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """An agent's choices in ``N`` decisions, and their regret.
+    """An agent's choices in ``N`` decisions, and their regret."""
 
-    Attributes:
-        agent: the agent's name.
-        suite: the suite.
-        decisions: the decisions of the suite that were asked.
-        actions: the agent's choices.
-        regrets: ``(N,)`` float64, regret of each choice against the best candidate.
-        errors: ``(N,)`` float64, their standard errors.
-        listed: ``(N,)`` bool: the choice leads where a candidate leads. The others were
-            rolled out on the spot.
-        answers: number of actions that the agent answered.
-        seconds: time the agent took for them.
-    """
-
-    agent: str
-    suite: Suite
-    decisions: tuple[SuitePosition, ...]
-    actions: tuple[tuple[int, ...], ...]
-    regrets: F64
-    errors: F64
+    agent: str  # the agent's name
+    suite: Suite  # the suite
+    decisions: tuple[SuitePosition, ...]  # the decisions of the suite that were asked
+    actions: tuple[tuple[int, ...], ...]  # the agent's choices
+    regrets: F64  # ``(N,)`` float64, regret of each choice against the best candidate
+    errors: F64  # ``(N,)`` float64, their standard errors
+    # ``(N,)`` bool: the choice leads where a candidate leads. The others were rolled out on
+    # the spot
     listed: npt.NDArray[np.bool_]
-    answers: int
-    seconds: float
+    answers: int  # number of actions that the agent answered
+    seconds: float  # time the agent took for them
 
     def summary(self) -> dict[str, Regret]:
         """Return the mean regret by kind of decision, by stage, in all, and of a game.
@@ -189,17 +160,6 @@ def measure(
     A choice counts by the position to which it leads: the order of placements does not matter. One
     that leads where no candidate leads is rolled out by the suite's base. The same agent gets the
     same result; which other decisions are asked does not matter.
-
-    Args:
-        suite: a suite, as `suite.shipped` returns it.
-        agent: the agent to measure.
-        half: ``report``, ``learn`` or ``all``.
-        games: number of games from an unlisted choice, and from the best candidate beside it.
-        decisions: decisions of the suite, instead of a half.
-
-    Raises:
-        TypeError, ValueError: for something else.
-        AgentError: when the agent answers something else than legal actions.
     """
     instance("suite", suite, Suite, "a suite of decisions (suite.shipped(players))")
     games = whole_number("games", games, 2, rollouts.MOST_GAMES)
@@ -297,18 +257,6 @@ def measure_agents(
 
     An agent that does not play a suite's number of players is left out there. What was measured
     before an agent fails, or Ctrl-C, is printed and written.
-
-    Args:
-        agents: the agents to measure.
-        players: number of players of the suite; None: all suites, one after the other.
-        json: file for the result.
-        out: folder for the result and, as games for the viewer, each agent's ten worst decisions.
-        quiet: print nothing.
-
-    Raises:
-        ValueError: for no agents, and when all are left out.
-        ArenaError: when an agent fails.
-        OSError: when a file cannot be written.
     """
     for agent in instance("agents", agents, Sequence, "a list of agents"):
         instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")

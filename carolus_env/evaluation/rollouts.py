@@ -67,44 +67,26 @@ ENDS: Final = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated value of one candidate.
+    """Estimated value of one candidate."""
 
-    Attributes:
-        actions: action numbers, in order.
-        mean: ``(teams,)`` float64, each team's win probability.
-        error: ``(teams,)`` float64, the standard errors.
-        games: number of games played from it.
-        regret: regret against the best one, for the team that decides.
-        regret_error: its standard error, from games with the same dice; 0 for the best one.
-        dropped: True: significantly worse.
-    """
-
-    actions: tuple[int, ...]
-    mean: F64
-    error: F64
-    games: int
-    regret: float
-    regret_error: float
-    dropped: bool
+    actions: tuple[int, ...]  # action numbers, in order
+    mean: F64  # ``(teams,)`` float64, each team's win probability
+    error: F64  # ``(teams,)`` float64, the standard errors
+    games: int  # number of games played from it
+    regret: float  # regret against the best one, for the team that decides
+    regret_error: float  # its standard error, from games with the same dice; 0 for the best one
+    dropped: bool  # True: significantly worse
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A position rolled out.
+    """A position rolled out."""
 
-    Attributes:
-        candidates: the best one first.
-        team: the team that decides.
-        ended: why it stopped, one of `ENDS`.
-        decisions: decisions of the base agent, in all games.
-        seconds: time spent.
-    """
-
-    candidates: tuple[Estimate, ...]
-    team: int
-    ended: str
-    decisions: int
-    seconds: float
+    candidates: tuple[Estimate, ...]  # the best one first
+    team: int  # the team that decides
+    ended: str  # why it stopped, one of `ENDS`
+    decisions: int  # decisions of the base agent, in all games
+    seconds: float  # time spent
 
     @property
     def best(self) -> Estimate:
@@ -119,11 +101,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of rollouts.
-
-    Raises:
-        ValueError: for a value that is not allowed; the text names it.
-    """
+    """Options of rollouts."""
 
     base: AgentLike = option(
         BASE, "plays every seat: a spec, or in Python an agent", kind=object, metavar="BOT"
@@ -159,11 +137,7 @@ class Options:
         check_fields(self)
 
     def sampler(self, players: int, seed: int) -> Sampler:
-        """Return the sampler that plays the games.
-
-        Raises:
-            ValueError: for a value function that does not exist, or does not fit.
-        """
+        """Return the sampler that plays the games."""
         value = None
         if self.rounds is not None:
             spec = self.value
@@ -179,20 +153,7 @@ def roll_out(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Analysis:
-    """Roll a position out.
-
-    Args:
-        state: one game in which a decision is due: ``states[i]``, or a batch of one.
-        choices: candidates, each as its actions in order; None: those of `candidates`.
-        options: the options; by default those of `Options`.
-        seed: the same seed gives the same games.
-        progress: a function of the number of games played, all candidates together.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: when no decision is due, or for candidates that cannot be played.
-        IllegalActionError: for an illegal action.
-    """
+    """Roll a position out."""
     options = Options() if options is None else options
     instance("options", options, Options, "rollouts.Options(...)")
     state = single(state)[0]
@@ -325,12 +286,7 @@ MOST: Final = 4096  # candidates of a turn
 
 
 def kind_of(state: np.void | States) -> str:
-    """Return the kind of decision due in one game, one of `KINDS`.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: when no decision is due.
-    """
+    """Return the kind of decision due in one game, one of `KINDS`."""
     phase = int(single(state)["phase"][0])
     if phase not in DECISIONS:
         raise ValueError(f"no decision is due: the game's phase is {PHASE_NAMES[phase]}")
@@ -342,14 +298,6 @@ def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
 
     Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
     evaluation; each set of placements occurs once, in one order.
-
-    Args:
-        state: one game in which a decision is due: ``states[i]``, or a batch of one.
-        most: turns to list, at most; 1 to 4,096.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: when no decision is due, or for another argument that does not fit.
     """
     most = whole_number("most", most, 1, MOST)
     game = single(state)
@@ -359,13 +307,7 @@ def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
 
 
 def after(state: np.void | States, choices: Sequence[Sequence[int]]) -> States:
-    """Return the position after each choice, before any dice: ``(K,)``.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: for an empty choice, or one that passes a roll or another player's decision.
-        IllegalActionError: for an illegal action.
-    """
+    """Return the position after each choice, before any dice: ``(K,)``."""
     choices, game = _choices(choices), single(state)
     states = pick(game, np.zeros(len(choices), np.int64))
     for index in range(max(map(len, choices), default=0)):

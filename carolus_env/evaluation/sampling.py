@@ -55,11 +55,7 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampler:
-    """A sampler that plays games on.
-
-    Raises:
-        ValueError: for a value that is not allowed; the text names it.
-    """
+    """A sampler that plays games on."""
 
     base: AgentLike = option(
         REQUIRED, "the player of every seat: a spec, made once a thread, or an agent", kind=object
@@ -78,16 +74,7 @@ class Sampler:
             raise ValueError(f"value must be a sampling.Value, got {shown(self.value)}")
 
     def play(self, starts: States, numbers: npt.NDArray[np.int64]) -> Played:
-        """Play games to their end, or for `rounds`; can be stopped (`system.cancellation`).
-
-        Args:
-            starts: ``(G,)`` positions of one number of players, at any point; unchanged.
-            numbers: ``(G,)`` the number of each game, at least 0: its dice and its agents'
-                streams. Where stratified, games of one number have the same first roll.
-
-        Raises:
-            TypeError, ValueError: for something else.
-        """
+        """Play games to their end, or for `rounds`; can be stopped (`system.cancellation`)."""
         common_players(as_states(starts, "starts"), "shares")
         numbers = whole_numbers("numbers", numbers, (len(starts),)).astype(np.int64)
         whole_number("numbers", int(numbers.min(initial=0)), 0)
@@ -117,13 +104,7 @@ class Sampler:
         return spread[strata]
 
     def _part(self, states: States, numbers: npt.NDArray[np.int64], first: F64 | None) -> Played:
-        """Play some of the games that `play` is given, in this thread.
-
-        Args:
-            states: ``(G,)`` positions; changed.
-            numbers: ``(G,)`` the number of each game.
-            first: ``(G,)`` from 0 to 1, picks each game's first roll; None: it is rolled.
-        """
+        """Play some of the games that `play` is given, in this thread."""
         states = np.require(states, requirements="W")
         games = len(states)
         players = int(states["players"].max(initial=2))
@@ -193,32 +174,15 @@ KNOWN: Final = "planner, ppo, value, ppo:MODEL or value:MODEL"
 
 @dataclass(frozen=True)
 class Value:
-    """A named function of positions.
+    """A named function of positions."""
 
-    Attributes:
-        name: the spec that makes it again, see `value_function`.
-        version: twelve hexadecimal digits that change with its weights.
-        players: number of players of the games that it is for.
-    """
-
-    name: str
-    version: str
-    players: int
+    name: str  # the spec that makes it again, see `value_function`
+    version: str  # twelve hexadecimal digits that change with its weights
+    players: int  # number of players of the games that it is for
     _of: Callable[[States], F64]
 
     def __call__(self, states: States) -> F64:
-        """Return each team's win probability.
-
-        Args:
-            states: ``(N,)`` games of one number of players, at any point; where a roll is due, a
-                value of the position before it.
-
-        Returns:
-            ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over.
-
-        Raises:
-            ValueError: for another number of players than `players`, or mixed ones.
-        """
+        """Return each team's win probability."""
         players = common_players(as_states(states), "values")
         if len(states) and players != self.players:
             raise ValueError(
@@ -228,18 +192,7 @@ class Value:
 
 
 def value_function(spec: str, players: int) -> Value:
-    """Make a value function.
-
-    Args:
-        spec: ``planner`` (the planner's evaluation); ``value`` (the package's value network for
-            that number of players, after the best next choice), ``value:2p`` or ``value:PATH``;
-            or ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy).
-        players: number of players, 2, 3 or 4.
-
-    Raises:
-        ValueError: for another spec, a number of players that the network does not have, or a
-            model that cannot be read.
-    """
+    """Make a value function."""
     instance("spec", spec, str, f"the spec of a value function: {KNOWN}")
     players = whole_number("players", players, 2, MAX_PLAYERS)
     name, _, argument = spec.partition(":")

@@ -34,52 +34,30 @@ STAGES: Final = ("opening", "middle", "end")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A choice that was rolled out.
+    """A choice that was rolled out."""
 
-    Attributes:
-        actions: action numbers, in order.
-        value: the win probability of the team that decides.
-        error: standard error of the value.
-        regret: regret against the best candidate, in games with the same dice.
-        regret_error: standard error of the regret; 0 for the best one.
-        games: number of games played from it.
-        dropped: True: significantly worse, and played no further.
-    """
-
-    actions: tuple[int, ...]
-    value: float
-    error: float
-    regret: float
-    regret_error: float
-    games: int
-    dropped: bool
+    actions: tuple[int, ...]  # action numbers, in order
+    value: float  # the win probability of the team that decides
+    error: float  # standard error of the value
+    regret: float  # regret against the best candidate, in games with the same dice
+    regret_error: float  # standard error of the regret; 0 for the best one
+    games: int  # number of games played from it
+    dropped: bool  # True: significantly worse, and played no further
 
 
 @dataclass(frozen=True)
 class SuitePosition:
-    """A position in which a decision is due, with its candidates, the best one first.
+    """A position in which a decision is due, with its candidates, the best one first."""
 
-    Attributes:
-        number: number in the suite, from 0.
-        position: a line of `carolus_env.notation`, without generator.
-        kind: one of `rollouts.KINDS`.
-        stage: one of `STAGES`.
-        half: one of `HALVES`.
-        team: the team that decides.
-        seated: the agent at each seat of the game that it comes from.
-        game: the game up to the decision, as `SuitePosition.record` reads it.
-        candidates: the choices that were rolled out.
-    """
-
-    number: int
-    position: str
-    kind: str
-    stage: str
-    half: str
-    team: int
-    seated: tuple[str, ...]
-    game: dict[str, Any]
-    candidates: tuple[Candidate, ...]
+    number: int  # number in the suite, from 0
+    position: str  # a line of `carolus_env.notation`, without generator
+    kind: str  # one of `rollouts.KINDS`
+    stage: str  # one of `STAGES`
+    half: str  # one of `HALVES`
+    team: int  # the team that decides
+    seated: tuple[str, ...]  # the agent at each seat of the game that it comes from
+    game: dict[str, Any]  # the game up to the decision, as `SuitePosition.record` reads it
+    candidates: tuple[Candidate, ...]  # the choices that were rolled out
 
     @property
     def best(self) -> Candidate:
@@ -119,17 +97,11 @@ class SuitePosition:
 
 @dataclass(frozen=True)
 class Suite:
-    """Decisions of games with one number of players.
+    """Decisions of games with one number of players."""
 
-    Attributes:
-        header: the keys of `benchmarks.suite.SuiteRecipe.header`.
-        decisions: the decisions, by number.
-        digest: twelve hexadecimal digits that change with anything in it.
-    """
-
-    header: dict[str, Any]
-    decisions: tuple[SuitePosition, ...]
-    digest: str
+    header: dict[str, Any]  # the keys of `benchmarks.suite.SuiteRecipe.header`
+    decisions: tuple[SuitePosition, ...]  # the decisions, by number
+    digest: str  # twelve hexadecimal digits that change with anything in it
 
     @property
     def players(self) -> int:
@@ -151,22 +123,14 @@ class Suite:
         return Sampler(self.base, seed, value, rounds, stratified=False)
 
     def half(self, name: str) -> list[SuitePosition]:
-        """Return the decisions of one half, or of ``all``.
-
-        Raises:
-            ValueError: for another name.
-        """
+        """Return the decisions of one half, or of ``all``."""
         if name not in (*HALVES, "all"):
             raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
         return [decision for decision in self.decisions if name in (decision.half, "all")]
 
 
 def shipped(players: int) -> Suite:
-    """Return the package's suite for 2, 3 or 4 players; it is read once.
-
-    Raises:
-        ValueError: for another number of players, and when the file is damaged.
-    """
+    """Return the package's suite for 2, 3 or 4 players; it is read once."""
     return _shipped(whole_number("players", players, 2, MAX_PLAYERS))
 
 
