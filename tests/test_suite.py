@@ -268,6 +268,8 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     text = capsys.readouterr().out
     assert f"2 players: {len(tiny.half('report'))} decisions, base greedy" in text
     assert tiny.digest in text
+    assert evaluate.main(["random", "--suite", "--players", "3", "--out", str(out)]) == 2
+    assert "suite.json exists: name another folder" in capsys.readouterr().err
     result = json.loads((out / "suite.json").read_text())
     [suite] = result["suites"]
     assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))

@@ -62,30 +62,20 @@ def evaluate(
 ) -> Evaluation:
     """Measure an agent against `planner`, and place it on the ladder.
 
-    The games against `planner` end when the interval of the win rate is narrow (`NARROW_RATE`).
-    Then it plays the rung that is nearest to its rating so far, until that rung and another one
-    have been played; `planner` is one of them unless it is far. Games against a rung end when the
-    rating's interval is narrow (`NARROW_ELO`). With other rules than the usual ones the rungs keep
-    their ratings.
-
-    Where `planner` is far and the rating not known, or the first rung shows that it has changed
-    much, a few games against some rungs find one (`ladder.guess`); these are not counted.
+    The games against `planner`, and those against other ``bots``, end when the interval of the win
+    rate is narrow. Then it plays the rung that is nearest to its rating so far, until that rung and
+    another one have been played; `planner` is one of them unless it is far. Games against a rung
+    end when the rating's interval is narrow. With other rules than the usual ones the rungs keep
+    their ratings. Where `planner` is far and ``near``, a guess of the rating, is None or wrong, a
+    few games against some rungs find one (`ladder.guess`); these are not counted.
 
     Intervals are those of a fixed number of games: where games end because an interval is narrow,
     it holds in the limit of many games (Chow and Robbins, Ann. Math. Statist. 36, 1965).
 
     Args:
         games: maximum number of games against each agent.
-        near: a guess of its rating; None: nothing is known.
-        bots: specs of agents that it plays besides, as it plays `planner`.
-        half: half of the suite to measure its regret on, in positions of the usual rules;
-            None: none.
-        threads: results do not depend on their number.
+        half: half of the suite to measure its regret on, in positions of the usual rules.
         advance: a function of an opponent and the number of games against it so far.
-
-    Raises:
-        ArenaError: when an agent fails.
-        Stopped: when the work is to end (`system.cancellation`).
     """
     played: dict[str, Results] = {}
     met: dict[str, Results] = {}

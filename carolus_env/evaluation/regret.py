@@ -107,11 +107,8 @@ def measure(
 
     Args:
         half: ``report``, ``learn`` or ``all``.
-        games: number of games from an unlisted choice, and from the best candidate beside it.
+        games: number of games from an unlisted choice, and from the best candidate.
         decisions: decisions of the suite, instead of a half.
-
-    Raises:
-        AgentError: when the agent answers something else than legal actions.
     """
     instance("suite", suite, Suite, "a suite of decisions (suite.shipped(players))")
     games = whole_number("games", games, 2, rollouts.MOST_GAMES)
@@ -189,10 +186,6 @@ def measure_agents(
         players: number of players of the suite; None: all suites, one after the other.
         json: file for the result.
         out: folder for the result and, as games for the viewer, each agent's worst decisions.
-        quiet: True: print nothing.
-
-    Raises:
-        ArenaError: when an agent fails.
     """
     for agent in instance("agents", agents, Sequence, "a list of agents"):
         instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")

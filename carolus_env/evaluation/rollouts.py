@@ -213,7 +213,7 @@ class _Samples:
         return sorted(range(len(means)), key=lambda row: (self.dropped[row], -means[row]))
 
     def behind(self, row: int, best: int) -> tuple[float, float]:
-        """Return the regret against the best one, and its error, game by game."""
+        """Return the regret against the best one, game by game, and its error."""
         games = min(self.games[row], self.games[best])
         gaps = (self.of(best)[:games] - self.of(row)[:games])[:, self.team]
         return float(gaps.mean()), standard_error(gaps)
@@ -251,12 +251,7 @@ def standard_error(values: F64) -> float:
 
 KINDS: Final = ("disc", "turn", "crown")
 """Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
-_KIND: Final = {
-    rules.DISC: "disc",
-    rules.CROWN_CHOICE: "crown",
-    rules.PLACE: "turn",
-    rules.MOVE: "turn",
-}
+_KIND = {rules.DISC: "disc", rules.CROWN_CHOICE: "crown", rules.PLACE: "turn", rules.MOVE: "turn"}
 MOST: Final = 4096  # candidates of a turn
 
 

@@ -53,14 +53,9 @@ class Sampler:
     def play(self, starts: States, numbers: I64) -> tuple[F64, int]:
         """Play games to their end, or for `rounds`; can be stopped (`system.cancellation`).
 
-        Args:
-            starts: ``(G,)`` positions of one number of players, at any point; unchanged.
-            numbers: ``(G,)``, each at least 0: a game's dice and its agents' streams. Where
-                stratified, games of one number have the same first roll.
-
-        Returns:
-            ``(G, teams)`` float64, each team's win share, or its value where the game was left
-            before its end; and the number of decisions in all games.
+        Each game begins at one of ``starts``, at any point, and has a number, from 0 on: that of
+        its dice and streams. Returns ``(G, teams)`` float64, the win shares, or values where a game
+        was left before its end; and the number of decisions in all games.
         """
         players = common_players(as_states(starts, "starts"), "shares")
         numbers = whole_numbers("numbers", numbers, (len(starts),)).astype(np.int64)
@@ -76,10 +71,7 @@ class Sampler:
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
     def _heights(self, numbers: I64) -> F64:
-        """Return numbers from 0 to 1 that pick the games' first rolls: a stratum for each number.
-
-        They are shuffled, so that a game's first roll says nothing about its other dice.
-        """
+        """Return numbers from 0 to 1 that pick first rolls: for each number a stratum, shuffled."""
         different, strata = np.unique(numbers, return_inverse=True)
         random = np.random.default_rng([self.seed, *different[:1].tolist()])
         places = random.permutation(len(different)) + random.random(len(different))
@@ -135,17 +127,9 @@ def choose(
 ) -> tuple[list[tuple[int, ...]], States]:
     """Let an agent decide in every position; in a turn, until the turn is over.
 
-    Args:
-        states: ``(N,)`` positions in which a decision is due; unchanged.
-        numbers: ``(N,)``; a position's number and the seed decide the agent's random stream, so
-            answers do not depend on other positions.
-
-    Returns:
-        The actions of each choice, and ``(N,)`` the positions after them, before any dice, with
-        generator 0.
-
-    Raises:
-        AgentError: when the agent answers something else than legal actions.
+    A position's number and the seed decide the agent's random stream, so answers do not depend on
+    other positions. Returns the actions of each choice, and ``(N,)`` the positions after them,
+    before any dice, with generator 0.
     """
     options.instance("agent", agent, bots.Agent, "an agent (carolus_env.make makes one)")
     agent = agent if isinstance(agent, bots.Checked) else bots.Checked(agent)
@@ -184,10 +168,7 @@ class Value:
     _of: Callable[[States], F64]
 
     def __call__(self, states: States) -> F64:
-        """Return each team's win probability in games at any point, before a roll that is due.
-
-        ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over.
-        """
+        """Return ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over."""
         players = common_players(as_states(states), "values")
         if len(states) and players != self.players:
             raise ValueError(
@@ -199,11 +180,9 @@ class Value:
 def value_function(spec: str, players: int) -> Value:
     """Make a value function.
 
-    Args:
-        spec: ``planner`` (the planner's evaluation); ``value`` (the package's value network for
-            that number of players, after the best next choice), ``value:2p`` or ``value:PATH``;
-            or ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy).
-        players: number of players, 2, 3 or 4.
+    ``planner`` is the planner's evaluation; ``value`` the package's value network for that number
+    of players, after the best next choice; ``ppo`` the same by the value of a policy. These two
+    take a model, as ``value:PATH``.
     """
     options.instance("spec", spec, str, f"the spec of a value function: {KNOWN}")
     players = whole_number("players", players, 2, MAX_PLAYERS)
