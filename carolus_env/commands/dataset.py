@@ -111,22 +111,23 @@ def _make(options: DatasetOptions, command: str) -> None:
     parts = _parts_folder(out, about)
     total = sum(plan.games for plan in plans)
     size = max(1, min(AT_ONCE, total // 16))
-    pieces = [
+    tasks = [
         (plan, start, min(start + size, plan.games))
         for plan in plans
         for start in range(0, plan.games, size)
     ]
-    names = [parts / f"{number:06}.safetensors" for number in range(len(pieces))]
-    left = [number for number, name in enumerate(names) if not name.exists()]
-    done = total - sum(pieces[number][2] - pieces[number][1] for number in left)
+    pieces = {parts / f"{number:06}.safetensors": task for number, task in enumerate(tasks)}
+    missing = {file: task for file, task in pieces.items() if not file.exists()}
+    done = total - sum(stop - start for _, start, stop in missing.values())
     working = executors.workers_of(options.work, options.agents, usual=cores())
     with working as workers, counting("games", total) as progress:
-        tasks = (pieces[number] for number in left)
-        for place, games in executors.results(workers, partial(_player, options.agents), tasks):
-            arrays.write_packed(names[left[place]], games)
+        job = partial(_player, options.agents)
+        played = executors.results(workers, job, missing.values())
+        for file, (_, games) in zip(missing, played, strict=True):
+            arrays.write_packed(file, games)
             done += len(games.starts)
             progress(done)
-    games = arrays.Packed.joined([arrays.read_packed(name) for name in names])
+    games = arrays.Packed.joined([*map(arrays.read_packed, pieces)])
     complete = parts / "complete"
     with counting("games to arrays", total) as progress:
         data = arrays.to_arrays(
@@ -141,7 +142,6 @@ def _make(options: DatasetOptions, command: str) -> None:
     tables, deal = io.BytesIO(), plans[0].games_per_deal
     np.save(tables, seated.astype(np.uint8))
     files.write_file(complete / "tables.npy", tables.getvalue())
-    # Each agent's games, decisions and payoffs.
     rows = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
     paid = np.zeros(seated.shape)
     paid[data.games, data.seats] = data.returns
@@ -149,17 +149,10 @@ def _make(options: DatasetOptions, command: str) -> None:
         own = seated == k
         played, decided = own.any(axis=1).sum(), own[data.games, data.seats].mean()
         rows.append(f"| `{name}` | {played:,} | {decided:.1%} | {paid[own].mean():+.3f} |")
-    card = _CARD.format(
-        games=total,
-        decisions=games.decisions,
-        command=command,
-        rules=values_text(options.rules.to_dict()),
-        versions=values_text(versions()),
-        deals=_DEALS.format(deal=deal) if deal > 1 else "",
-        agents="\n".join(rows),
-        arrays=arrays.arrays_table(),
-    )
-    files.write_file(complete / "README.md", card.encode())
+    rules, made_with = values_text(options.rules.to_dict()), values_text(versions())
+    deals = _DEALS.format(deal) if deal > 1 else ""
+    card = _CARD.format(total, games.decisions, command, rules, made_with, deals, "\n".join(rows))
+    files.write_file(complete / "README.md", f"{card}{arrays.arrays_table()}{_FILES}".encode())
     files.write_json(complete / "job.json", {**about, "command": command, "games_a_deal": deal})
     complete.rename(out)
     shutil.rmtree(parts)
@@ -200,29 +193,30 @@ def _parts_folder(out: Path, new: dict[str, Any]) -> Path:
 
 _CARD: Final = """# Games of Carolus Magnus
 
-{games:,} games, {decisions:,} decisions, made by
+{:,} games, {:,} decisions, made by
 
 ```
-{command}
+{}
 ```
 
-Rules: {rules}.
-Versions: {versions}.
-{deals}
-{agents}
+Rules: {}.
+Versions: {}.
+{}
+{}
 
 ## Arrays
 
 Each is a file, `NAME.npy`; `carolus_env.records.arrays.load_arrays` maps all into memory. A row
 is a decision, in the order of play, of all seats.
 
-{arrays}
+"""
+_FILES: Final = """
 `tables.npy`, (games, players) uint8: the agent at each seat, by its place in the table above.
 `games.safetensors`: the games in their compact form, from which the arrays were made and can be
 made again with other observations (`read_packed`, `to_arrays`).
 `job.json`: the rules, the agents, the seed and the command.
 """
 _DEALS: Final = """
-The {deal} games of a deal, one after the other, have the same set-up and dice and differ in who
+The {} games of a deal, one after the other, have the same set-up and dice and differ in who
 sits where: split games into training and test data by whole deals.
 """

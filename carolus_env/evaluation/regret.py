@@ -15,8 +15,8 @@ import numpy.typing as npt
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import copy, equal, pick
-from carolus_env.evaluation import games as playing
 from carolus_env.evaluation import rollouts
+from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.rollouts import KINDS
 from carolus_env.evaluation.sampling import choose
 from carolus_env.evaluation.suite import STAGES, Suite, SuitePosition, shipped
@@ -195,7 +195,7 @@ def measure_agents(
         raise ValueError(f"{out / RESULT_FILE} exists: name another folder")
     suites = [shipped(number) for number in ((2, 3, 4) if players is None else (players,))]
     reasons = {
-        suite.players: [playing.refusal(agent, Rules(suite.players)) for agent in agents]
+        suite.players: [refusal(agent, Rules(suite.players)) for agent in agents]
         for suite in suites
     }
     if all(map(all, reasons.values())):
@@ -234,7 +234,7 @@ def _measured(suite: Suite, agent: Agent) -> Measured:
     try:
         return measure(suite, agent, HALF)
     except Exception as error:  # a user's agent can fail in any way
-        raise playing.agent_error(error, agent.name, f" failed with {message(error)}") from error
+        raise agent_error(error, agent.name, f" failed with {message(error)}") from error
 
 
 def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:

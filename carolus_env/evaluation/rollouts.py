@@ -162,12 +162,14 @@ def roll_out(
         if done not in looks:
             continue
         samples.drop(sure)
-        alone = (~samples.dropped).sum() == 1
-        if options.error is None and alone and len(compared) > 1:
-            ended = "best"
-            break
-        if options.error is not None and samples.largest_error() <= options.error:
-            ended = "best" if alone else "error"
+        left = np.flatnonzero(~samples.dropped)
+        if options.error is None:
+            enough = len(left) == 1 < len(compared)
+        else:
+            errors = [standard_error(samples.of(row)[:, samples.team]) for row in left]
+            enough = max(errors) <= options.error
+        if enough:
+            ended = "best" if len(left) == 1 else "error"
             break
     order = samples.order()
     estimates = tuple(samples.estimate(row, order[0], compared[row]) for row in order)
@@ -224,11 +226,6 @@ class _Samples:
         for row in np.flatnonzero(~self.dropped).tolist():
             gap, error = self.behind(row, best)
             self.dropped[row] = row != best and gap > sure * error
-
-    def largest_error(self) -> float:
-        """Return the largest standard error of a candidate that is left."""
-        left = np.flatnonzero(~self.dropped).tolist()
-        return max(standard_error(self.of(row)[:, self.team]) for row in left)
 
     def estimate(self, row: int, best: int, actions: tuple[int, ...]) -> Estimate:
         shares, dropped = self.of(row), bool(self.dropped[row])
