@@ -166,7 +166,7 @@ def roll_out(
         if options.error is None:
             enough = len(left) == 1 < len(compared)
         else:
-            errors = [standard_error(samples.of(row)[:, samples.team]) for row in left]
+            errors = [standard_error(samples.of(row)[:, samples.team]) for row in left.tolist()]
             enough = max(errors) <= options.error
         if enough:
             ended = "best" if len(left) == 1 else "error"
