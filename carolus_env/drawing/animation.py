@@ -30,14 +30,7 @@ _LAST_FRAME: Final = 4.0  # duration of the end, in moves
 
 
 def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]]:
-    """Return the frames of a recorded game: before each decision, and after the last event.
-
-    Returns:
-        For each the state, and the ``last`` of `board_svg`.
-
-    Raises:
-        RecordError: when ``record`` is not a record, or its game breaks the rules.
-    """
+    """Return the frames of a recorded game: before each decision, and after the last event."""
     *states, end = positions(record)
     last: tuple[np.void, int] | None = None
     frames: list[tuple[np.void, tuple[np.void, int] | None]] = []
@@ -102,18 +95,7 @@ def animation_gif(record: Record, *, seconds_per_move: float = 1.0, **options: A
 
 
 def animation_svg(record: Record, *, seconds_per_move: float = 1.0, **options: Any) -> str:
-    """Return a recorded game as one standalone SVG that plays in a loop, without scripts.
-
-    Args:
-        record: a game record.
-        seconds_per_move: duration of a frame; the end is shown four times as long.
-        options: those of `board_svg` except ``last``; 800 pixels across by default, with the
-            record's ``names``, or else its ``agents``, as names.
-
-    Raises:
-        RecordError: see `frames_of`.
-        ValueError: for an impossible option.
-    """
+    """Return a recorded game as one standalone SVG that plays in a loop, without scripts."""
     boards = _boards(record, seconds_per_move, 3600, options)
     shown = defaultdict[tuple[_Place, str], int](int)  # bit k: frame k shows it
     for frame, board in enumerate(boards):

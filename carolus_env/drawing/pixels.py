@@ -64,16 +64,7 @@ def svg_picture(svg: str, theme: str = "auto") -> Any:
 
 
 def svg_png(svg: str, background: str | None = None) -> bytes:
-    """Return any SVG with text in DejaVu Sans as PNG, in the size that it states.
-
-    Args:
-        svg: the drawing.
-        background: a colour as ``"#rrggbb"``; None: transparent.
-
-    Raises:
-        ValueError: for what is not SVG, or has no size.
-        ImportError: without the extra ``render``, naming it.
-    """
+    """Return any SVG with text in DejaVu Sans as PNG, in the size that it states."""
     resvg = extra("resvg")
     colour = None if background is None else (*bytes.fromhex(background.removeprefix("#")), 255)
     try:
@@ -97,11 +88,7 @@ def _options(resvg: Any) -> Any:
 
 
 def extra(module: str) -> Any:
-    """Import a module of the extra ``render``.
-
-    Raises:
-        ImportError: when it is missing, with how to install it.
-    """
+    """Import a module of the extra ``render``."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -124,9 +111,6 @@ class Window:
 
     Without a display (a server, a container) everything works unseen and without delays, and a
     warning is given.
-
-    Args:
-        caption: title of the window.
     """
 
     def __init__(self, caption: str) -> None:
@@ -138,13 +122,6 @@ class Window:
         """Show a frame.
 
         When the user closes the window, it stays closed until `close` is called.
-
-        Args:
-            pixels: ``(height, width, 3)`` uint8.
-            fps: most frames a second; waits until then. None: does not wait.
-
-        Raises:
-            ImportError: without the extra ``render``, naming it.
         """
         if self._dismissed:
             return

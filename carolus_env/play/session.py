@@ -99,13 +99,6 @@ class Session(Replay):
 
     Dice are rolled as soon as they are due. An agent decides only when `ask_agent` is called. It
     never sees the game's generator.
-
-    Args:
-        record: the game.
-        agents: the agent in each seat; None: a person.
-        names: the seats' names; None, or None for a seat: the agent's name, or ``Player 1``.
-        seed: seed of the dice to come and of the agents, 0 to 2^64 - 1; None: drawn from the
-            operating system. With its first seed a game continues as if never interrupted.
     """
 
     def __init__(
