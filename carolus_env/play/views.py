@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.pieces import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, action_parts
@@ -28,7 +27,7 @@ def session_view(session: Session, *, layout: Any, since: int) -> View:
         **_position(session, len(session.events), layout, **drawn),
         "agents": [agent and agent.name for agent in session.agents],
         "turn": "over" if session.over else "person" if is_person else "agent",
-        "legal": _decisions(session.state, session),
+        "legal": _decisions(session) if is_person else [],
         "log": [line._asdict() for line in session.log(since)],
         "news": news,
         "undo": session.can_undo,
@@ -110,13 +109,13 @@ def _region(region: descriptions.Region, teams: Sequence[str]) -> View:
     return {**region._asdict(), "powers": descriptions.per_team(region.strengths, teams)}
 
 
-def _decisions(state: np.void, game: Replay) -> list[View]:
+def _decisions(session: Session) -> list[View]:
     """Return the legal actions: what to click on the board for each, and its result."""
-    teams = game.team_names()
-    places = descriptions.placements(state, game.names, teams)
+    state, teams = session.state, session.team_names()
+    places = descriptions.placements(state, session.names, teams)
     steps = {step.action: step for step in descriptions.emperor_steps(state, teams)}
     views = []
-    for action in engine.legal_actions(state).tolist():
+    for action in session.legal():
         kind, _, clan, destination = action_parts(action)
         text = descriptions.action_label(state, action)
         view: View = {"action": action, "kind": kind, "text": text}
