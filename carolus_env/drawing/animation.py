@@ -30,7 +30,7 @@ _LAST_FRAME: Final = 4.0  # duration of the end, in moves
 
 
 def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]]:
-    """Return the frames of a recorded game: before each decision, and after the last event."""
+    """Return the game before each decision and at the end, each with the ``last`` of its board."""
     *states, end = positions(record)
     last: tuple[np.void, int] | None = None
     frames: list[tuple[np.void, tuple[np.void, int] | None]] = []
@@ -42,7 +42,6 @@ def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]
 
 
 def _boards(record: Record, seconds: float, most: float, options: dict[str, Any]) -> list[str]:
-    """Return each frame as SVG."""
     number("seconds_per_move", seconds, 0.02, most)
     frames = frames_of(record)
     options = {**WIDE, "names": names_of(record), **options}
@@ -53,15 +52,13 @@ def save_animation(record: Record, path: str | PathLike[str], **options: Any) ->
     """Write a recorded game as an animation, a frame for each decision.
 
     Args:
-        record: a game record.
         path: a file name with the suffix ``.svg``, or ``.gif`` (extra ``render``).
-        options: those of `animation_svg`.
+        options: those of `board_svg` except ``last``, 800 pixels across by default, and
+            ``seconds_per_move``, 1.0 by default; the end is shown four times as long.
 
     Raises:
-        RecordError: see `frames_of`.
-        ValueError: for an impossible option, or another suffix.
+        RecordError: when it is not a record, or its game breaks the rules.
         ImportError: without the extra ``render``, naming it.
-        OSError: when the file cannot be written.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in (".svg", ".gif"):

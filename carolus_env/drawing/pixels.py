@@ -1,7 +1,6 @@
 """The drawing as pixels, as PNG and in a window; needs the extra ``render``.
 
-resvg draws the SVG with the fonts next to this file. So a picture is the same on every machine and
-needs neither a system library nor an installed font.
+resvg draws the SVG with the fonts next to this file, so a picture is the same on every machine.
 """
 
 from __future__ import annotations
@@ -36,17 +35,11 @@ _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").
 def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.NDArray[np.uint8]:
     """Draw one game (``states[i]``) as pixels.
 
-    Args:
-        state: the game.
-        width: width in pixels; the height follows from the layout.
-        options: those of `board_svg`.
+    Takes the options of `board_svg`; the height follows from the layout. ImportError names the
+    extra ``render`` where it is missing.
 
     Returns:
         ``(height, width, 3)`` uint8, red, green and blue.
-
-    Raises:
-        ValueError: see `board_svg`.
-        ImportError: without the extra ``render``, naming it.
     """
     svg = board_svg(state, width=width, **options)
     return np.array(svg_picture(svg, options.get("theme", "auto")))
@@ -104,13 +97,10 @@ _UNSEEN: Final = ("dummy", "offscreen")  # SDL drivers without a visible window
 
 
 class Window:
-    """A window that opens with its first frame.
+    """A window that opens with its first frame; objects can be copied and pickled.
 
     pygame has one window a process. Several objects share it, and each opens it again when it finds
-    it closed or in another size. Objects can be copied and pickled.
-
-    Without a display (a server, a container) everything works unseen and without delays, and a
-    warning is given.
+    it closed or in another size. Without a display a warning is given, and all works unseen.
     """
 
     def __init__(self, caption: str) -> None:
@@ -119,7 +109,7 @@ class Window:
         self._shown_at = 0.0
 
     def show(self, pixels: npt.NDArray[np.uint8], fps: float | None = None) -> None:
-        """Show a frame.
+        """Show a frame, at most ``fps`` a second.
 
         When the user closes the window, it stays closed until `close` is called.
         """

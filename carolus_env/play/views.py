@@ -56,28 +56,26 @@ def icons_view() -> View:
 
 def hint_view(state: np.void, hint: Hint, played: int | None) -> View:
     """Return an agent's opinion; the action that was played (None: none yet) is always listed."""
+
+    def named(action: int) -> View:
+        return {"action": action, "text": descriptions.action_words(state, action)}
+
     moves = None
     if hint.probabilities is not None:
         listed = dict.fromkeys([*hint.ranked(_LISTED), *([] if played is None else [played])])
-        moves = [
-            {**_named(state, action), "share": round(float(hint.probabilities[action]), 4)}
-            for action in listed
-        ]
+        shares_of = shares(hint.probabilities)
+        moves = [{**named(action), "share": shares_of[action]} for action in listed]
     return {
         "agent": hint.agent,
-        "choice": _named(state, hint.choice),
+        "choice": named(hint.choice),
         "played": played,
         "moves": moves,
         "values": None if hint.values is None else shares(hint.values),
     }
 
 
-def _named(state: np.void, action: int) -> View:
-    return {"action": action, "text": descriptions.action_words(state, action)}
-
-
 def shares(values: npt.NDArray[np.float64]) -> list[float]:
-    """Round ``(teams,)`` win probabilities."""
+    """Round probabilities for JSON."""
     return [round(float(value), 4) for value in values]
 
 
