@@ -382,7 +382,7 @@ def _reserve(scene: Scene, seat: int) -> Iterator[str]:
         x += pitch
     if crowns:
         yield f"<g><title>{counted(crowns, 'crown')} to decide</title>"
-        yield pieces.piece(x, _ROW, pieces.crown_shape(18), GOLD)
+        yield pieces.piece(x, _ROW, pieces.polygon(pieces.CROWN, 18), GOLD)
         if crowns > 1:
             yield pieces.text(x, _ROW + 5, crowns, 15, "bold", GOLD.text)
         yield "</g>"

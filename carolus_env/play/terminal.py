@@ -135,16 +135,10 @@ class Terminal:
         return f"{self._who(seat)}: {what[int(state['phase'])]}{remaining}> "
 
     def _say(self, text: str, first: str = "", rest: str = "") -> None:
+        wrapper = textwrap.TextWrapper(WIDTH - 1, first, rest or first)
+        wrapper.break_long_words = wrapper.break_on_hyphens = False  # regions have hyphens
         for line in text.splitlines() or [""]:
-            wrapped = textwrap.wrap(
-                line,
-                WIDTH - 1,
-                initial_indent=first,
-                subsequent_indent=rest or first,
-                break_long_words=False,
-                break_on_hyphens=False,  # regions have some
-            )
-            self._show("\n".join(wrapped) + "\n")
+            self._show("\n".join(wrapper.wrap(line)) + "\n")
 
     # -------------------------------------------------------------------------------- commands
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.pieces import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
+from carolus_env.drawing.pieces import CASTLE, CLAN_STYLES, TEAM_STYLES, clan_shape, polygon
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, action_parts
 from carolus_env.notation import descriptions, to_line
 from carolus_env.play.session import Hint, Replay, Session
@@ -50,7 +50,7 @@ def icons_view() -> View:
         {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)
     ]
-    teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_STYLES]
+    teams = [{**look._asdict(), "path": polygon(CASTLE, 10.0)} for look in TEAM_STYLES]
     return {"clans": clans, "teams": teams}
 
 
