@@ -69,9 +69,9 @@ OLDEST := .venv-oldest
 oldest test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
 
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/carolus warmup engine batch aec gym vector turns sb3 evaluation planner
+	$(OLDEST)/bin/carolus warmup engine batch aec gym vector sb3 evaluation
 	$(OLDEST)/bin/python train.py --help | grep -e --learning-rate
-	$(OLDEST)/bin/python evaluate.py greedy planner random --games 12 --workers 1
+	$(OLDEST)/bin/python evaluate.py greedy random --games 12 --workers 1
 
 test-oldest: oldest
 	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" --durations=25 $(ARGS)

@@ -92,16 +92,24 @@ def row(players: int, spec: str) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Return the rating and the regret of each agent, the strongest first."""
-    cells = []
+    """Return the rating and the regret of each agent, the strongest first; seeds share a line."""
+    agents: dict[tuple[str, int], list[Row]] = {}
     for each in sorted(rows, key=lambda row: (row["players"], -row["elo"])):
-        regret, *ends = (f"{100 * share:.1f}" for share in (each["regret"], *each["regret_ci95"]))
-        low, high = each["elo_ci95"]
         name = each.get("name", f"`{each['agent']}`")
-        if "name" in each and "seed" in each:
-            name += f" seed {each['seed']}"
-        rating = f"{each['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
-        cells.append(((name,), each["players"], f"{rating}; {regret} % ({' - '.join(ends)})"))
+        agents.setdefault((name, each["players"]), []).append(each)
+    cells = []
+    for (name, players), runs in agents.items():
+        intervals = len(runs) == 1
+        seeds = f", {len(runs)} seeds"
+        if intervals:
+            seeds = f" seed {runs[0]['seed']}" if {"name", "seed"} <= runs[0].keys() else ""
+        elos, regrets = [], []
+        for each in runs:
+            regret, *ends = (f"{100 * n:.1f}" for n in (each["regret"], *each["regret_ci95"]))
+            low, high = each["elo_ci95"]
+            elos.append(f"{each['elo']:+.0f}" + f" ({low:+.0f} to {high:+.0f})" * intervals)
+            regrets.append(f"{regret} %" + f" ({' - '.join(ends)})" * intervals)
+        cells.append(((name + seeds,), players, f"{', '.join(elos)}; {', '.join(regrets)}"))
     return by_players(["agent"], cells, rows)
 
 

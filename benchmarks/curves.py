@@ -62,7 +62,7 @@ GAMES: Final = 400
 """Most games against each agent in an evaluation."""
 COLOURS: Final = ("blue", "orange", "red")
 """Of the curves."""
-AFTER: Final = (5, 10, 15)
+AFTER: Final = (5, 10)
 """CPU-minutes after which the table has win rates."""
 PICTURE: Final = Path(__file__).parent.parent / "docs" / "images" / "decisions.png"
 

@@ -134,13 +134,19 @@ def resources(players: int) -> list[list[str]]:
 
 
 def table(rows: list[Row]) -> str:
-    """Return the results as a Markdown table."""
-    head = ["mode", "players", "games at once", "on", "decisions/s"]
+    """Return decisions a second by mode and by games at once."""
+    sizes = sorted({row["games"] for row in rows})
+    cases: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        played = f", {row['players']} players" if row["players"] not in (2, None) else ""
+        case = f"`{row['mode']}`{played}", row["on"]
+        cases.setdefault(case, {})[row["games"]] = short(row["rate"])
+    several = len({on for _, on in cases}) > 1
     lines = [
-        [row["mode"], str(row["players"] or ""), f"{row['games']:,}", row["on"], short(row["rate"])]
-        for row in rows
+        [mode + f", {on}" * several, *(rates.get(n, "-") for n in sizes)]
+        for (mode, on), rates in cases.items()
     ]
-    return markdown(head, lines, rows)
+    return markdown(["games at once", *(f"{n:,}" for n in sizes)], lines, rows)
 
 
 def main() -> None:

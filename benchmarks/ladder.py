@@ -24,7 +24,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import derived_seed
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import rate
-from carolus_env.evaluation.seating import deals_for, pairing
+from carolus_env.evaluation.seating import deals_for, seatings_of
 from carolus_env.system.command import DONE, command, parse
 from carolus_env.system.executors import WorkerOptions, Workers, workers_of
 from carolus_env.system.files import write_file
@@ -75,7 +75,7 @@ Pair = tuple[int, int]
 
 def plan(rules: Rules, specs: tuple[str, str], games: int) -> evaluation.Plan:
     """Return the games of two rungs; no two pairs share a deal."""
-    deals = deals_for(games, len(pairing(rules).seatings))
+    deals = deals_for(games, len(seatings_of(rules)))
     number = zlib.crc32(f"{rules.players} {' '.join(specs)}".encode())
     return evaluation.Plan(rules, specs, deals=deals, seed=derived_seed(SEED, number))
 

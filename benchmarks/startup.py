@@ -82,14 +82,12 @@ def row_of(name: str, times: list[float]) -> Row:
 
 def table(rows: list[Row]) -> str:
     """Return the seconds of fresh processes."""
-    lines = [
-        [
-            *(row["what"], digits(row["seconds"], "s")),
-            f"{digits(row['min'], 's')} to {digits(row['max'], 's')}",
-        ]
-        for row in rows
-    ]
-    return markdown(["what", "median", "min to max"], lines, rows)
+    cases: dict[str, dict[str, str]] = {}
+    for row in rows:
+        what, _, cache = row["what"].partition(", ")
+        cases.setdefault(what, {})[cache or "warm"] = digits(row["seconds"], "s")
+    lines = [[what, cell["warm"], cell.get("cold", "-")] for what, cell in cases.items()]
+    return markdown(["what", "warm", "cold"], lines, rows)
 
 
 def main(argv: list[str] | None = None) -> int:

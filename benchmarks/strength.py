@@ -28,7 +28,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import tables
 from carolus_env.evaluation.pairing import PairingResult
-from carolus_env.evaluation.seating import deals_for, pairing
+from carolus_env.evaluation.seating import deals_for, seatings_of
 
 SEED: Final = 2_000_000_011
 MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
@@ -104,7 +104,7 @@ def play(
 ) -> tuple[PairingResult, Row]:
     """Play what is missing of a match; return its result, and what every row says of a match."""
     rules = Rules(players)
-    deals = deals_for(games, len(pairing(rules).seatings))
+    deals = deals_for(games, len(seatings_of(rules)))
     cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=seed))
     model = digest(players, pair)
     file = folder / f"{players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")
@@ -147,21 +147,17 @@ def timed(players: int, spec: str) -> Row:
 
 
 def summary(matches: list[Row], times: list[Row]) -> str:
-    """Return what each of `AGENTS` wins against `planner`, and its time a decision."""
+    """Return what each of `AGENTS` wins against `planner`, and its longest time a decision."""
     won = {tuple(row["pair"]): row for row in matches}
     spent = {(row["players"], row["agent"]): row["ms"] for row in times}
     lines = []
     for agent, about in AGENTS.items():
-        cells = [f"`{agent}`", about]
-        for players in MATCHES:
-            spec = spec_of(agent, players)
-            row = won.get((spec, "planner")) if spec != "planner" else None
-            cells += [interval(row) if row else "-", f"{spent[players, spec]:.2f} ms"]
-        lines.append(cells)
-    head = ["agent", "plays by"]
-    for players in MATCHES:
-        against = "" if "a decision" in head else "against `planner`: "
-        head += [f"{against}{players} players", "a decision"]
+        specs = {players: spec_of(agent, players) for players in MATCHES}
+        rows = [won.get((spec, "planner")) for spec in specs.values()]
+        longest = max(spent[case] for case in specs.items())
+        cells = [interval(row) if row else "-" for row in rows]
+        lines.append([f"`{agent}`", about, *cells, f"{longest:.2f} ms"])
+    head = ["agent", "plays by", *(f"{players} players" for players in MATCHES), "a decision"]
     return markdown(head, lines, times)
 
 

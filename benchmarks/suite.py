@@ -32,7 +32,6 @@ from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import RAW, States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.journal import changes
-from carolus_env.evaluation.regret import choose
 from carolus_env.evaluation.rollouts import (
     BASE,
     KINDS,
@@ -43,7 +42,7 @@ from carolus_env.evaluation.rollouts import (
     kind_of,
     roll_out,
 )
-from carolus_env.evaluation.sampling import value_function
+from carolus_env.evaluation.sampling import choose, value_function
 from carolus_env.evaluation.suite import HALVES, STAGES, Suite, SuitePosition, parsed
 from carolus_env.notation import to_line
 from carolus_env.records import make_record, play_event, start_of
@@ -278,7 +277,7 @@ def _choices(recipe: SuiteRecipe, state: np.void, number: int) -> list[tuple[int
     result = candidates(state, most=recipe.turns)
     if kind_of(state) == "turn":
         for spec in recipe.proposers:
-            result += choose(_agent(spec), single(state), np.array([number]), recipe.seed).actions
+            result += choose(_agent(spec), single(state), np.array([number]), recipe.seed)[0]
     ends = after(state, result)
     _, first = np.unique(ends.view(RAW), return_index=True)  # of each position
     return [result[row] for row in np.sort(first)]

@@ -20,9 +20,7 @@ from benchmarks import (
     carolusbench,
     curves,
     gpu,
-    learners,
     peers,
-    rendering,
     search,
     startup,
     strength,
@@ -39,24 +37,23 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.bots.ppo import PpoOptions
-from carolus_env.commands import COMMANDS
 from carolus_env.engine import observation, rules, state
-from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.seating import pairing
+from carolus_env.evaluation.seating import seatings_of
 from carolus_env.integrations import external
-from carolus_env.networks.tables import tables_text
-from carolus_env.notation.vocabulary import counted
-from carolus_env.planning import heuristic
 from carolus_env.records import arrays, make_record
-from carolus_env.system.options import options_table
+from carolus_env.system.options import declared
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
 
 
-ELO_OF_A_STEP = 170
-"""Elo points between two players of whom one wins 72.5 %, see docs/rules.md."""
+PEERS = ("rollout_u8", "playout", "single", "aec")
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Return lines as a block of code."""
+    return "\n".join(["```", *lines, "```"]) + "\n"
 
 
 def actions_table() -> str:
@@ -68,15 +65,21 @@ def actions_table() -> str:
     return markdown(["actions", "phase", "meaning"], lines)
 
 
-def fields_table() -> str:
-    """Return the layout of a game's record, from `state.FIELDS`."""
+def arrays_text() -> str:
+    """Return the arrays of a data set, from `arrays.MEANINGS`."""
+    return fenced(
+        f"{name:12} {dtype:16} {shape:12} {meaning}"
+        for name, (dtype, shape, meaning) in arrays.MEANINGS.items()
+    )
+
+
+def fields_text() -> str:
+    """Return the names, shapes and meanings of a record's fields, from `state.FIELDS`."""
     lines = []
     for field in state.FIELDS:
-        dtype = np.dtype(field.dtype).name
-        shape = "x".join(map(str, field.shape)) or "-"
-        bounds = f"{field.low} to {_power(field.high)}"
-        lines.append([f"`{field.name}`", dtype, shape, bounds, field.meaning])
-    return markdown(["field", "dtype", "shape", "range", "meaning"], lines)
+        shape = "x".join(map(str, field.shape))
+        lines.append(f"{field.name:18} {shape:5} {field.meaning}")
+    return fenced(lines)
 
 
 def messages_table() -> str:
@@ -88,38 +91,23 @@ def messages_table() -> str:
     return markdown(["message", "keys"], lines)
 
 
-def commands_table() -> str:
-    """Return the commands of ``carolus``, from `COMMANDS`."""
-    lines = [
-        [f"`carolus {name}`", command.about, f"`{command.extra}`" if command.extra else "-"]
-        for name, command in COMMANDS.items()
-    ]
-    return markdown(["command", "for", "extra"], lines)
+def options(kind: type) -> str:
+    """Return a list of options: the default of each, what is allowed, its meaning."""
+    return "".join(
+        f"- `{name}` ({entry.default}; {entry.describe()}): {entry.about}\n"
+        for name, entry in declared(kind).items()
+    )
 
 
-def observation_table() -> str:
-    """Return the blocks of an observation, and their entries by number of players."""
-    numbers = (2, 3, 4)
-    lines = []
-    for blocks in zip(*map(observation.layout, numbers), strict=True):
-        block = blocks[0]
-        places = [observation.slices(players)[block.name] for players in numbers]
-        entries = [f"{where.start}-{where.stop - 1}" for where in places]
+def observation_text() -> str:
+    """Return the blocks of an observation."""
+    lines = [f"{'block':16} {'shape':18} {'scale':9} meaning"]
+    for blocks in zip(*(observation.layout(players) for players in (2, 3, 4)), strict=True):
         sizes = zip(*(entry.shape for entry in blocks), strict=True)
-        high = numbers_by_players(entry.high for entry in blocks)
+        shape = " x ".join(map(size_name, sizes))
         scale = numbers_by_players(entry.scale for entry in blocks)
-        lines.append(
-            [
-                f"`{block.name}`",
-                *(entries if block.shape else [str(where.start) for where in places]),
-                " x ".join(map(size_name, sizes)) or "-",
-                high,
-                f"/ {scale}",
-                block.meaning,
-            ]
-        )
-    head = ["block", *map(str, numbers), "shape", "up to", "scale", "meaning"]
-    return markdown(head, lines)
+        lines.append(f"{blocks[0].name:16} {shape:18} {scale:9} {blocks[0].meaning}")
+    return fenced(lines)
 
 
 def size_name(sizes: tuple[int, ...]) -> str:
@@ -133,17 +121,11 @@ def numbers_by_players(numbers: Iterable[float]) -> str:
     return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
 
 
-def features_table() -> str:
-    """Return the features of the planner's evaluation, from `heuristic.FEATURES`."""
-    lines = [[f"`{feature.name}`", feature.meaning] for feature in heuristic.FEATURES]
-    return markdown(["feature", "counted for each team"], lines)
-
-
 def bench_table() -> str:
     """Return the contents of CarolusBench."""
     lines = []
     for players, deals in bench.DEALS.items():
-        games = deals * len(pairing(rules.Rules(players)).seatings)
+        games = deals * len(seatings_of(rules.Rules(players)))
         decisions = len(bench.suite(players).half(bench.HALF))
         suite = f"`{bench.SUITES[players]}`"
         lines.append([str(players), str(deals), str(games), suite, str(decisions)])
@@ -151,26 +133,8 @@ def bench_table() -> str:
     return markdown(head, lines)
 
 
-def citation() -> str:
-    """Return an entry for BibTeX, from CITATION.cff."""
-    text = (DOCS.parent / "CITATION.cff").read_text()
-    cited = dict(re.findall(r"^([\w-]+): +\"?(.*?)\"?$", text, re.MULTILINE))
-    authors = " and ".join(f"{{{name}}}" for name in re.findall(r"- name: (.*)", text))
-    year = cited.get("date-released", "YEAR").partition("-")[0]
-    fields = {
-        "title": f"{{{cited['title']}}}",
-        "author": authors,
-        "year": year,
-        "note": f"Version {cited['version']}, commit COMMIT, {bench.NAME}",
-    }
-    if "repository-code" in cited:
-        fields["url"] = cited["repository-code"]
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
-    return "\n".join(["```bibtex", "@misc{carolus,", *lines, "}", "```", ""])
-
-
 def ladder_table() -> str:
-    """Return the rungs without errors, and what the ratings of each ladder are worth."""
+    """Return the rungs without errors."""
     rungs = {players: ladder.rungs(players) for players in (2, 3, 4)}
     elos: dict[str, dict[int, float]] = {}
     for players, each in rungs.items():
@@ -179,40 +143,11 @@ def ladder_table() -> str:
                 name = rung.spec.replace(f":{players}p", "")
                 elos.setdefault(name.replace(",", ":", 1), {})[players] = rung.elo
     lines = [
-        [f"`{name}`", *(f"{elo[players]:.0f}" if players in elo else "-" for players in rungs)]
+        [f"Elo of `{name}`", *(f"{elo[n]:.0f}" if n in elo else "-" for n in rungs)]
         for name, elo in elos.items()
     ]
-    text = markdown(["Elo of", *(f"{players} players" for players in rungs)], lines)
-    for players, each in rungs.items():
-        worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
-        widest = max(rung.gap[2] - rung.gap[1] for rung in each[1:])
-        text += (
-            f"\n{players} players: {len(each)} rungs. The widest 95 % interval between neighbours "
-            f"is {widest:.0f} points. The ratings fit worst that `{worst[0]}` wins "
-            f"{100 * worst[2]:.0f} % against `{worst[1]}`; expected are {100 * worst[3]:.0f} %.\n"
-        )
-    return text
-
-
-def _pairs(players: int) -> list[tuple[str, str, float, float]]:
-    """Return all pairs that met: the upper rung, the lower one, its win rate and the expected."""
-    result = ladder.rungs(players)
-    return [
-        (rung.spec, low.spec, wins, float(ladder.win_rate(players, np.array(rung.elo - low.elo))))
-        for k, rung in enumerate(result)
-        for low, wins in zip(result[max(k - 2, 0) : k][::-1], rung.wins, strict=True)
-    ]
-
-
-def skill() -> str:
-    """Return the span of the ladder in Elo points and in Robertie's steps."""
-    lines = []
-    for players in (2, 3, 4):
-        ends = ladder.rungs(players)
-        apart = ends[-1].elo - ends[0].elo
-        between = [f"`{end.spec}`" for end in (ends[0], ends[-1])]
-        lines.append([str(players), *between, f"{apart:,.0f}", f"{apart / ELO_OF_A_STEP:.1f}"])
-    return markdown(["players", "from", "to", "Elo points", "steps"], lines)
+    lines.append(["number of rungs", *(str(len(each)) for each in rungs.values())])
+    return markdown(["", *(f"{players} players" for players in rungs)], lines)
 
 
 def some_game() -> ce.engine.state.States:
@@ -255,7 +190,7 @@ MOVES = (
 )
 
 
-def moves_table() -> str:
+def moves_text() -> str:
     """Return examples of decisions, each as it came in games of greedy players."""
     texts = []
     for seed in range(20):
@@ -264,20 +199,15 @@ def moves_table() -> str:
     lines = []
     for meaning, pattern in MOVES:
         example = next(text for text in texts if re.fullmatch(pattern, text))
-        lines.append([f"`{example}`", meaning])
-    return markdown(["written", "meaning"], lines)
-
-
-def told_game() -> str:
-    """Return the beginning and the end of a game's text."""
-    lines = notation.game_text(*played(2, 3)).splitlines()
-    return "\n".join(["```", *lines[:9], "...", *lines[-5:], "```"]) + "\n"
+        lines.append(f"{example:28} {meaning}")
+    return fenced(lines)
 
 
 def position_fields() -> str:
     """Return the fields of a position's text, from `notation.positions.FIELDS`."""
-    lines = [[form.name, f"`{form.example}`", form.meaning] for form in notation.positions.FIELDS]
-    return markdown(["field", "for example", "meaning"], lines)
+    return fenced(
+        f"{form.name:10} {form.example:24} {form.meaning}" for form in notation.positions.FIELDS
+    )
 
 
 def position_line() -> str:
@@ -286,65 +216,72 @@ def position_line() -> str:
 
 
 def shipped_table() -> str:
-    """Return the provenance of the shipped models, from their files."""
-    head = ["model", "learnt from", "CPU-minutes", "wall time", "command", "its commit"]
+    """Return the provenance of the shipped models of 2, 3 and 4 players, from their files."""
     lines = []
-    for path in sorted(FOLDER.glob("*.safetensors")):
-        kind = path.stem.partition("_")[0]
-        about = TYPES[kind].load(path).about
+    for kind in ("ppo", "value", "decisions"):
+        abouts = [TYPES[kind].load(FOLDER / f"{kind}_{n}p.safetensors").about for n in (2, 3, 4)]
         unit = "decisions" if kind == "decisions" else "games"
-        time = f"{about['seconds'] / 60:.0f} min, " if "seconds" in about else ""
-        time += counted(about["workers"], "worker")
-        cells = [f"{about[unit]:,} {unit}", f"{about['cpu_seconds'] / 60:.0f}", time]
-        how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
-        lines.append([f"`{path.stem.replace('_', ':')}`", *cells, *how])
+        learnt = "; ".join(f"{about[unit]:,}" for about in abouts)
+        minutes = "; ".join(f"{about['cpu_seconds'] / 60:.0f}" for about in abouts)
+        lines.append([f"`{kind}`", f"{learnt} {unit}", minutes, f"`{abouts[0]['command']}`"])
+    head = ["model", "learnt from, with 2; 3; 4 players", "CPU-minutes", "command for 2 players"]
     return markdown(head, lines)
 
 
-def _power(number: int) -> str:
-    bits = number.bit_length()
-    return f"2^{bits} - 1" if bits > 16 and number == 2**bits - 1 else str(number)
+def peers_table() -> str:
+    """Return the comparisons with other environments that play alike."""
+    return peers.table([row for row in load("peers") if row["ours"] in PEERS])
+
+
+def search_table() -> str:
+    """Return what the search wins against `value`; the picture has the other agents."""
+    return search.table([row for row in load("search") if row["agent"].startswith("search")])
+
+
+def strength_table() -> str:
+    """Return the matches that were played with 2, 3 and 4 players."""
+    rows = load("strength")
+    pairs = [tuple(spec.partition(":")[0] for spec in row["pair"]) for row in rows]
+    kept = [row for row, pair in zip(rows, pairs, strict=True) if pairs.count(pair) == 3]
+    return strength.table(kept)
+
+
+def throughput_table() -> str:
+    """Return the decisions a second of all modes without observations as floats."""
+    rows = load("throughput")
+    return throughput.table([row for row in rows if not row["mode"].endswith("f32")])
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
-    "arrays": arrays.arrays_table,
+    "arrays": arrays_text,
     "carolusbench": lambda: carolusbench.table(load("carolusbench")),
-    "citation": citation,
-    "fields": fields_table,
+    "fields": fields_text,
     "curves": lambda: curves.table(load("curves")),
     "gpu": lambda: gpu.table(load("gpu")),
-    "learners": lambda: learners.table(load("learners")),
-    "peers": lambda: peers.table(load("peers")),
-    "rendering": lambda: rendering.table(load("rendering")),
+    "peers": peers_table,
     "startup": lambda: startup.table(load("startup")),
-    "search": lambda: search.table(load("search")),
+    "search": search_table,
     "agents": lambda: strength.summary(load("strength"), load("times")),
-    "strength": lambda: strength.table(load("strength")),
-    "throughput": lambda: throughput.table(load("throughput")),
+    "strength": strength_table,
+    "throughput": throughput_table,
     "shipped": shipped_table,
     "ladder": ladder_table,
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
-    "skill": skill,
-    "commands": commands_table,
     "engine messages": messages_table,
-    "moves": moves_table,
-    "moves of a game": told_game,
-    "observation": observation_table,
+    "moves": moves_text,
+    "observation": observation_text,
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
-    "options greedy": lambda: options_table(GreedyOptions),
-    "options mcts": lambda: options_table(MctsOptions),
-    "options planner": lambda: options_table(PlannerOptions),
-    "options ppo": lambda: options_table(PpoOptions),
-    "options rules": lambda: options_table(rules.Rules),
-    "options search": lambda: options_table(SearchOptions),
-    "options value": lambda: options_table(ValueOptions),
-    "candidates": candidates.layout_text,
-    "value inputs": tables_text,
+    "options greedy": lambda: options(GreedyOptions),
+    "options mcts": lambda: options(MctsOptions),
+    "options planner": lambda: options(PlannerOptions),
+    "options ppo": lambda: options(PpoOptions),
+    "options rules": lambda: options(rules.Rules),
+    "options search": lambda: options(SearchOptions),
+    "options value": lambda: options(ValueOptions),
     "position fields": position_fields,
     "position in text": position_line,
-    "features": features_table,
 }
 
 

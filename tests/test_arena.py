@@ -244,9 +244,8 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(schedule, pairs
         rows = slice(deal * per_deal, (deal + 1) * per_deal)
         assert (fixtures.deals[rows] == deal).all()
         assert np.array_equal(fixtures.tables[rows], fixtures.tables[:per_deal])
-    games_of = zip(fixtures.meetings.tolist(), fixtures.seatings.tolist(), strict=True)
-    for table, (meeting, seating) in zip(fixtures.tables, games_of, strict=True):
-        assert table.tolist() == plan.meetings[meeting].seatings[seating].tolist()
+    for meeting, _, seating, table in zip(*fixtures, strict=True):
+        assert table.tolist() == [pairs[meeting][who] for who in plan.seatings[seating]]
     part = plan.fixtures(5, 20)
     for full, selected in zip(fixtures, part, strict=True):
         assert np.array_equal(full[5:20], selected)
@@ -274,7 +273,7 @@ def test_a_plan_survives_json():
         assert Plan.from_dict(json.loads(json.dumps(one.to_dict()))) == one
     broken = {"agents": "ab"}, {"until": {"x": 1}}, {"test": {"x": 1}}
     for data in ({}, *({**plan.to_dict(), **change} for change in broken)):
-        with pytest.raises(ValueError, match=r"missing|agents|not the plan"):
+        with pytest.raises(ValueError, match=r"missing|agents|until|not the plan"):
             Plan.from_dict(data)
 
 

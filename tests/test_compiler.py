@@ -223,7 +223,7 @@ print(linking is not None and linking.linking_works())
     ("change", "links", "said"),
     [
         ("", True, ""),  # where it is False, all is well but slow: then `linking` is to be mended
-        ("del codegen.JITCodeLibrary", False, ""),
+        slow("del codegen.JITCodeLibrary", False, ""),
         slow("compiler.CompileResult._replace = None", False, ""),
         slow("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True, ""),
         slow("caching.NullCache = None", None, "code cannot be kept with Numba"),
@@ -232,7 +232,7 @@ print(linking is not None and linking.linking_works())
             *(None, "load_overload takes other arguments"),
         ),
         ("compiler.CompileResult._reduce = None", None, "compiled code could not be kept in"),
-        ("compiler.CompileResult._rebuild = None", None, "ignoring the kernel cache"),
+        slow("compiler.CompileResult._rebuild = None", None, "ignoring the kernel cache"),
     ],
 )
 def test_a_strange_version_of_numba_compiles_plainly_or_in_every_process(

@@ -52,9 +52,9 @@ def planner(seed: int, folder: Path) -> None:
 
 
 def sb3(seed: int, folder: Path) -> None:
-    learner = pytest.importorskip("carolus_env.learners.sb3")
-    for number in (0, 1):
-        learner.make_env(learner.Sb3Config(seed=seed), "random", 9, number).reset()
+    sb3 = pytest.importorskip("carolus_env.learners.sb3")
+    sizes = {"envs": 9, "n_steps": 2, "batch_size": 18}
+    sb3.Sb3Learner(sb3.Sb3Config(seed=seed, opponents="random", **sizes)).warm_up()
 
 
 @pytest.mark.parametrize("play", [matches, data_set, suite, learners, planner, sb3])

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rich")
-pytest.importorskip("rich")
 
 from networks import random_model
 
@@ -29,12 +28,12 @@ from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.evaluation import ladder, placing
 from carolus_env.evaluation.placing import evaluate
 from carolus_env.evaluation.suite import HALVES, shipped
-from carolus_env.learners import LEARNERS, checkpoint, read_config
+from carolus_env.learners import LEARNERS, read_config
 from carolus_env.learners import learner as kind_of
 from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.provenance import commit, commit_of
-from carolus_env.learners.run import LEARNING, Run
+from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, read_checkpoint
 from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, tensors, threads
@@ -56,6 +55,10 @@ SELF_PLAY = {"ppo": PpoLearner, "value": TdLearner}
 
 every_learner = pytest.mark.parametrize("learner", LEARNERS)
 by_self_play = pytest.mark.parametrize("learner", SELF_PLAY)
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def words(learner, folder, *more):
@@ -107,10 +110,6 @@ POINTS = {
 }
 ADJACENT = "--partners adjacent --paladins-per-clan 30"
 DEFERRED = "--crown-choice deferred"
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
@@ -315,15 +314,16 @@ def test_workers_learn_apart_and_are_combined(learner, count):
             for array in before.values():
                 array.flags.writeable = False
             task = Task(first + part.start, part.stop - part.start, 0.01)
-            apart.append(every[index].round(before, owns[index], task))
-            stats += apart[-1].stats
+            shared, more, _ = every[index].round(before, owns[index], task)
+            apart.append(shared)
+            stats += more
         pool.learn(first, count, 0.01)
         expected = {name: array.copy() for name, array in before.items()}
-        combine(expected, [one.shared for one in apart], kind.summed)
+        combine(expected, apart, kind.summed)
         for name, array in expected.items():
             np.testing.assert_array_equal(pool.shared[name], array)
             if learner == "value" and name.startswith("squares/"):
-                growth = sum(one.shared[name] - before[name] for one in apart)
+                growth = sum(one[name] - before[name] for one in apart)
                 np.testing.assert_allclose(array, before[name] + growth, rtol=1e-5)
     np.testing.assert_allclose(pool.stats, stats)
     assert pool.cpu_seconds > 0
@@ -377,7 +377,7 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, 
         assert train.main(words(learner, tmp_path)) == 130
     folder, other = tmp_path / "r", run_of(learner)
     assert f"--resume {folder}" in " ".join(capsys.readouterr().out.split())
-    assert checkpoint.read(folder)[0]["done"] == {"ppo": 256, "value": 16}[learner]
+    assert read_checkpoint(folder)[0]["done"] == {"ppo": 256, "value": 16}[learner]
     assert train.main(["--resume", str(folder)]) == 0
     check_same(folder, other)
 
@@ -397,7 +397,7 @@ def check_same(folder, other):
 
 
 @pytest.mark.parametrize(
-    ("learner", "final"), [("ppo", False), ("value", True), slow("sb3", False), ("sb3", True)]
+    ("learner", "final"), [slow("ppo", False), ("value", True), slow("sb3", False), ("sb3", True)]
 )
 def test_an_evaluation_ends_soon_after_ctrl_c_and_is_made_up_for(
     runs, tmp_path, monkeypatch, capsys, learner, final
@@ -429,7 +429,7 @@ def test_an_evaluation_ends_soon_after_ctrl_c_and_is_made_up_for(
     assert points == POINTS[learner]["evaluation"]
 
 
-@every_learner
+@pytest.mark.parametrize("learner", ["ppo", slow("value"), slow("sb3")])
 def test_a_resumed_run_may_be_longer(run_of, learner):
     folder, (option, amount) = run_of(learner), LENGTH[learner]
     unit, before = kind_of(learner).Config.unit, read_model(folder, "final")[1]["sha256"]
@@ -471,12 +471,10 @@ def test_sb3_learns_the_same_from_the_same_seed_and_its_bot_plays_as_sb3_would(r
 def test_the_opponent_self_draws_from_the_policy_as_it_is_now():
     sb3 = pytest.importorskip("carolus_env.learners.sb3")
     import torch
-    from sb3_contrib import MaskablePPO
 
-    itself = sb3.Itself()
-    env = sb3.make_env(sb3.Sb3Config(), itself, 4)
-    network = sb3.network_arguments(sb3.Size(2, 8, 8), seed=1)
-    itself.policy = MaskablePPO(sb3.DecisionPolicy, env, policy_kwargs=network).policy
+    itself = sb3.Sb3Learner(
+        sb3.Sb3Config(envs=8, n_steps=2, batch_size=16, region=8, whole=8)
+    ).itself
     states = new_games(Rules(), 400, seed=1)
     states = states[legal_masks(states)[:, 3] == 1]  # disc 4 may be played
     drawn = itself.act(states, new_streams(1, len(states)))
@@ -497,7 +495,7 @@ def config_with(folder, **options):
     [
         (shutil.rmtree, "no run to resume: there is no such folder"),
         (lambda folder: shutil.rmtree(folder / "resume"), "no readable checkpoint"),
-        (lambda folder: os.truncate(folder / checkpoint.FILE, 1000), "no readable checkpoint"),
+        (lambda folder: os.truncate(folder / CHECKPOINT, 1000), "no readable checkpoint"),
         (
             lambda folder: (folder / "config.json").write_text('{"config": {"hats": 3}}'),
             "no run to resume",
@@ -517,7 +515,7 @@ def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
     assert text in error and str(folder) in error
 
 
-@every_learner
+@pytest.mark.parametrize("learner", [slow("ppo"), "value", slow("sb3")])
 def test_a_run_may_end_after_minutes_of_learning(run_of, capsys, learner):
     folder = run_of(learner)
     unit, before = kind_of(learner).Config.unit, read(folder, "result")["seconds"]
@@ -543,7 +541,7 @@ def test_runs_that_begin_together_get_folders_of_their_own(tmp_path, monkeypatch
         train.read_job([*given, "--name", name])
 
 
-@every_learner
+@pytest.mark.parametrize("learner", ["ppo", slow("value"), slow("sb3")])
 def test_weights_that_are_no_numbers_are_never_written(tmp_path, monkeypatch, capsys, learner):
     needs_packages(learner)
     if learner == "sb3":
@@ -571,7 +569,7 @@ def test_weights_that_are_no_numbers_are_never_written(tmp_path, monkeypatch, ca
     folder = tmp_path / "r"
     assert "holds NaN or infinity, which is not saved" in capsys.readouterr().err
     assert not (folder / "final.safetensors").exists()
-    for arrays in (read_model(folder, "best")[0], checkpoint.read(folder)[1]):
+    for arrays in (read_model(folder, "best")[0], read_checkpoint(folder)[1]):
         assert all(np.isfinite(array).all() for array in arrays.values())
     monkeypatch.undo()
     assert train.main(["--resume", str(folder)]) == 0, "from the last good checkpoint"
@@ -812,7 +810,7 @@ def test_the_recipes_of_the_shipped_agents_are_valid(path):
     assert f"{config.players}p" in path.stem
 
 
-@pytest.mark.parametrize("players", [slow(2), 3, slow(4)])
+@pytest.mark.parametrize("players", [2, slow(3), slow(4)])
 def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     agent = make("planner:errors=0.3")
     result = evaluate(agent, Rules(players), 30, near=None)
@@ -919,7 +917,7 @@ def wait_for_checkpoint(process, learner, folder):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.002)
         with contextlib.suppress(OSError, ValueError):
-            if checkpoint.read(folder)[0]["done"] >= KILLED_AT[learner]:
+            if read_checkpoint(folder)[0]["done"] >= KILLED_AT[learner]:
                 return
     pytest.fail(f"it ended too early: {process.communicate()[1]}")
 

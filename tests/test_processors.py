@@ -32,7 +32,7 @@ for learner, config, size in ((PpoLearner, PpoConfig, 50_000), (TdLearner, TdCon
         count = options.round_size(done)
         pool.learn(done, count, 0.01)
         done += count
-    show(learner.__name__, pool.weights().values())
+    show(learner.__name__, pool.model({}).weights.values())
 """
 OLD_MATHEMATICS = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX512VL"
 """Lets glibc take its functions for processors without these."""

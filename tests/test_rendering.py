@@ -235,7 +235,9 @@ def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")
-@pytest.mark.parametrize("mode", ["svg", "rgb_array", "human"])
+@pytest.mark.parametrize(
+    "mode", ["svg", "human", pytest.param("rgb_array", marks=pytest.mark.slow)]
+)
 def test_frames_leave_nothing_in_memory(mode, monkeypatch):
     monkeypatch.setitem(pixels.WIDE, "width", 240)  # 100 kB
     env = carolus_magnus_v0.raw_env(players=3, render_mode=None if mode == "svg" else mode)

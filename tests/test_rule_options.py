@@ -57,7 +57,7 @@ def test_runs_take_every_option_from_the_command_line_and_from_files(tmp_path, n
     value = [value] if name != "partners" else [value, "--players", "4"]
     job = train.read_job(["--runs", str(tmp_path), "--name", "r", option, *value])
     assert getattr(job.config.rules, name) == getattr(another(name), name)
-    assert config_of(json.loads(json.dumps(job.config.to_dict()))) == job.config
+    assert config_of(json.loads((job.folder / "config.json").read_text())["config"]) == job.config
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -136,6 +136,7 @@ carolus play runs/measured/worst_2p.jsonl
         """
 carolus engine planner
 carolus engine search:2p,seconds=1
+carolus --help
 python train.py --help
         """,
     ),
@@ -185,8 +186,6 @@ carolus train --steps 30000 --name tiny
 python train.py
 carolus train --config agents/ppo_2p.toml
 python train.py --config agents/ppo_2p.toml
-python train.py --config agents/ppo_3p.toml
-python train.py --config agents/ppo_4p.toml
 python train.py --learner ppo
 python train.py --players 3 --steps 20000000
 carolus train --players 4 --steps 5000000 --name four
@@ -206,8 +205,6 @@ carolus train --learner value
 python train.py --learner value
 python train.py --learner value --players 3 --name three
 python train.py --config agents/value_2p.toml
-python train.py --config agents/value_3p.toml
-python train.py --config agents/value_4p.toml
         """,
         f"{VALUE} --games 16",
         slow=True,
@@ -215,7 +212,6 @@ python train.py --config agents/value_4p.toml
     Rows(
         "run",
         """
-carolus train --learner value --players 3 --minutes 3 --workers 1
 python train.py --learner value --minutes 2 --workers 2
         """,
         f"{VALUE} --minutes 0.001",
@@ -236,9 +232,7 @@ python train.py --learner sb3 --players 4 --opponents greedy
         """
 python examples/ppo_torch.py
 python examples/ppo_torch.py --players 2 --steps 12000000 --seed 3 --save decisions_2p
-python examples/ppo_torch.py --players 3 --steps 6000000 --seed 1 --save decisions_3p
 python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
-python examples/ppo_torch.py --players 4 --steps 6000000 --seed 1 --save decisions_4p
         """,
         "--steps 64 --games 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
         slow=True,
@@ -277,7 +271,6 @@ python -m benchmarks.curves --curves example --players 2 --seeds 1
 python -m benchmarks.curves --learned --save
 python -m benchmarks.curves --save
 python -m benchmarks.carolusbench --save
-python -m benchmarks.carolusbench AGENT
 python -m benchmarks.carolusbench decisions:runs/mine/best --players 2 --name PPO --save
 python -m benchmarks.first_minutes
 python -m benchmarks.first_minutes steps train
@@ -343,7 +336,6 @@ pip install -c constraints.txt -e '.[dev]'
 pip install -c constraints.txt -e '.[train,evaluation,play]'
 pip install -c constraints.txt -e '.[train,evaluation,play,render]'
 pip install 'carolus-env[gpu]'
-pip install -e .
 pip install carolus_env-0.1.0-py3-none-any.whl
         """,
         why="installs; its extras exist, and tests/mornings install the wheel",

@@ -16,9 +16,9 @@ from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
 from carolus_env.evaluation import regret, suite
 from carolus_env.evaluation.games import ArenaError
-from carolus_env.evaluation.regret import ALL, GAME, choose, measure, optimism
+from carolus_env.evaluation.regret import ALL, GAME, measure, optimism
 from carolus_env.evaluation.rollouts import KINDS, after
-from carolus_env.evaluation.sampling import value_function
+from carolus_env.evaluation.sampling import choose, value_function
 from carolus_env.evaluation.suite import STAGES
 from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
@@ -200,7 +200,7 @@ def test_the_best_choices_lose_nothing_in_any_order_and_others_what_the_suite_sa
     assert result.listed.all()
     assert (result.regrets == 0).all() and (result.errors == 0).all()
     turns = [k for k, one in enumerate(tiny.decisions) if one.kind == "turn"]
-    assert any(result.actions[k] != tiny.decisions[k].best.actions for k in turns)
+    assert any(result.actions[k] != tiny.decisions[k].candidates[0].actions for k in turns)
     result = measure(tiny, Fixed(tiny.decisions, -1), "all")
     assert result.regrets.tolist() == [one.candidates[-1].regret for one in tiny.decisions]
     summary, of_game = result.summary(), 0
@@ -240,11 +240,9 @@ def test_a_choice_that_is_better_than_the_listed_ones_has_negative_regret(tiny):
 def test_a_full_turn_is_asked_for(tiny):
     states = np.concatenate([one.state() for one in tiny.decisions])
     before = states.tobytes()
-    chosen = choose(bots.make("mcts:sims=8"), states, np.arange(len(states)))
+    chosen, ends = choose(bots.make("mcts:sims=8"), states, np.arange(len(states)))
     assert states.tobytes() == before
-    for one, state, actions, end in zip(
-        tiny.decisions, states, chosen.actions, chosen.after, strict=True
-    ):
+    for one, state, actions, end in zip(tiny.decisions, states, chosen, ends, strict=True):
         assert len(actions) == 1 + (state["placements_left"] if one.kind == "turn" else 0)
         assert after(state, [actions]).tobytes() == end.tobytes()
 
@@ -270,6 +268,8 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     text = capsys.readouterr().out
     assert f"2 players: {len(tiny.half('report'))} decisions, base greedy" in text
     assert tiny.digest in text
+    assert evaluate.main(["random", "--suite", "--players", "3", "--out", str(out)]) == 2
+    assert "suite.json exists: name another folder" in capsys.readouterr().err
     result = json.loads((out / "suite.json").read_text())
     [suite] = result["suites"]
     assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))

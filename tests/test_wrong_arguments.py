@@ -38,6 +38,7 @@ from carolus_env.planning import heuristic
 from carolus_env.planning.plans import MOST_PLANS, best_plans
 from carolus_env.records import make_record
 from carolus_env.system import untrusted
+from carolus_env.system.failures import UserError
 
 PACKAGE = Path(ce.__file__).parent
 WRONG: tuple[Any, ...] = (
@@ -150,7 +151,7 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "Sampler.play": (lambda: sampling.Sampler("random", 1).play, lambda: {"starts": games(), "numbers": [0, 1]}),
     "value_function": (lambda: sampling.value_function, lambda: {"spec": "planner", "players": 2}),
     "Value": (lambda: sampling.value_function("ppo", 3), lambda: {"states": ce.new_games(ce.Rules(3), 2, seed=1)}),
-    "choose": (lambda: regret.choose, lambda: {"agent": bots.make("random"), "states": games(), "numbers": [0, 1], "seed": 1}),
+    "choose": (lambda: sampling.choose, lambda: {"agent": bots.make("random"), "states": games(), "numbers": [0, 1], "seed": 1}),
     "shipped": (lambda: suite.shipped, lambda: {"players": 2}),
     "measure": (lambda: regret.measure, lambda: {"suite": suite.shipped(2), "agent": bots.make("random"), "half": "learn", "games": 2, "decisions": suite.shipped(2).half("learn")[:1]}),
     "measure_agents": (lambda: lambda agents: regret.measure_agents(agents, 2), lambda: {"agents": []}),
@@ -291,7 +292,7 @@ CLANS = [0, 1, 2, 3, 4] * 3
 @pytest.mark.parametrize("name", MISSPELT)
 def test_a_misspelt_name_brings_the_nearest(name):
     call, text = MISSPELT[name]
-    with pytest.raises((ValueError, TypeError), match=re.escape(text)) as error:
+    with pytest.raises((ValueError, TypeError, UserError), match=re.escape(text)) as error:
         call()
     assert not re.search(r"Carolus\w*Env|raw_env|\n", str(error.value)), "what the user wrote"
     if name == "option of one game":

@@ -17,10 +17,10 @@ from carolus_env.system.version import __version__
 
 
 class Command(NamedTuple):
-    """The purpose of a command, and the extra that it needs; empty: none, or only for a part."""
+    """A command of the table."""
 
     about: str
-    extra: str = ""
+    extra: str = ""  # what it needs; empty: nothing, or only for a part
 
 
 COMMANDS: Final = {
@@ -48,14 +48,14 @@ carolus COMMAND --help tells more; carolus --version gives the version."""
 def main(arguments: Sequence[str], program: str) -> int:
     """Run the command that the first word names; returns the exit code."""
     name, *words = arguments or ["--help"]
-    if name in COMMANDS:
-        return _run(name, words)
     if name == "--version":
         print(f"carolus-env {__version__}")
     elif name in ("-h", "--help"):
         print(_HELP.format("\n".join(f"  {name:10}{of.about}" for name, of in COMMANDS.items())))
-    else:
+    elif name not in COMMANDS:
         raise UserError(unknown("unknown command", name, COMMANDS))
+    else:
+        return _run(name, words)
     return DONE
 
 

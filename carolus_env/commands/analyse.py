@@ -16,19 +16,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from carolus_env.engine.state import States
 from carolus_env.evaluation import rollouts
-from carolus_env.notation import from_text, read_moves
+from carolus_env.notation import from_text, read_moves, turn_texts
 from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
 from carolus_env.system.command import DONE, aligned, command, counting, needs, parse
 from carolus_env.system.failures import UserError
 from carolus_env.system.options import REQUIRED, group, option
-
-_HEADINGS: Final = ("choice", "win", "+-", "regret", "+-", "games")
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,9 @@ def main(arguments: Sequence[str], program: str) -> int:
             game, choices, options.rollout, seed=options.seed, progress=progress
         )
     if options.json:
-        print(json.dumps(as_data(result, game), indent=1))
+        print(json.dumps(_as_data(result, game), indent=1))
     else:
-        _print(result, game, options.rollout)
+        _print(result, game, options.rollout.base)
     return DONE
 
 
@@ -89,44 +87,36 @@ def _position(text: str) -> States:
     return from_text(text)
 
 
-def as_data(rollout: rollouts.Analysis, game: States) -> dict[str, Any]:
+def _choice(game: States, actions: Sequence[int]) -> str:
+    turns = turn_texts(game, [{"action": action} for action in actions])
+    return ", ".join(turn.text for turn in turns)
+
+
+def _as_data(rollout: rollouts.Analysis, game: States) -> dict[str, Any]:
     """Return a rollout as plain values for JSON."""
-    return {
-        "team": rollout.team,
-        "ended": rollout.ended,
-        "games": rollout.games,
-        "decisions": rollout.decisions,
-        "seconds": rollout.seconds,
-        "candidates": [
-            {
-                **{name: np.asarray(value).tolist() for name, value in asdict(estimate).items()},
-                "text": rollouts.choice_text(game, estimate.actions),
-            }
-            for estimate in rollout.candidates
-        ],
-    }
+    names = ("team", "ended", "games", "decisions", "seconds")
+    candidates = [
+        {name: np.asarray(value).tolist() for name, value in asdict(estimate).items()}
+        | {"text": _choice(game, estimate.actions)}
+        for estimate in rollout.candidates
+    ]
+    return {name: getattr(rollout, name) for name in names} | {"candidates": candidates}
 
 
-def _print(rollout: rollouts.Analysis, game: States, options: rollouts.Options) -> None:
-    rows = []
-    for estimate in rollout.candidates:
-        mean, error = estimate.mean[rollout.team], estimate.error[rollout.team]
-        regret = (estimate.regret, estimate.regret_error)
-        regret_cells = [f"{100 * value:.1f}" if estimate.regret else "" for value in regret]
-        rows.append(
-            (
-                rollouts.choice_text(game, estimate.actions),
-                f"{100 * mean:.1f}",
-                f"{100 * error:.1f}",
-                *regret_cells,
-                f"{estimate.games:,}{' dropped' if estimate.dropped else ''}",
-            )
-        )
-    team = TEAM_LETTERS[rollout.team]
-    print(f"{situation(game[0])}; percent of the win for team {team}, with standard errors")
-    print("\n".join(aligned([_HEADINGS, *rows], right=range(1, len(_HEADINGS)))))
+def _print(rollout: rollouts.Analysis, game: States, base: object) -> None:
+    team = rollout.team
+    rows: list[tuple[str, ...]] = [("choice", "win", "+-", "regret", "+-", "games")]
+    for one in rollout.candidates:
+        values = one.mean[team], one.error[team], one.regret, one.regret_error
+        cells = [f"{100 * value:.1f}" for value in values]
+        games = f"{one.games:,}{' dropped' if one.dropped else ''}"
+        behind = cells[2:] if one.regret else ["", ""]
+        rows.append((_choice(game, one.actions), *cells[:2], *behind, games))
+    letter = TEAM_LETTERS[team]
+    print(f"{situation(game[0])}; percent of the win for team {letter}, with standard errors")
+    print("\n".join(aligned(rows, right=range(1, 6))))
     each = 1e6 * rollout.seconds / max(rollout.decisions, 1)
     print(
-        f"{rollouts.ENDS[rollout.ended]}: {rollout.games:,} games by {options.base} in "
+        f"{rollouts.ENDS[rollout.ended]}: {rollout.games:,} games by {base} in "
         f"{rollout.seconds:.1f} s ({each:.1f} us a decision)"
     )

@@ -4,9 +4,7 @@
     carolus dataset value:3p --players 3 --games 20000 --out data --observation float32
 
 One agent plays against itself; of several every pair plays, each deal in all seatings. The same
-command continues where it was interrupted. The folder holds a README with what is in it, the games
-in their compact form (games.safetensors), who sat where (tables.npy), the parameters (job.json)
-and a file for each array. See docs/formats.md.
+command continues where it was interrupted. See docs/formats.md.
 """
 
 from __future__ import annotations
@@ -22,10 +20,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from carolus_env import evaluation
-from carolus_env.bots import make
+from carolus_env import bots, evaluation
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals, derived_seed
@@ -39,38 +35,6 @@ from carolus_env.system.options import REQUIRED, group, option, values_text
 
 OF_A_SEED: Final = 2000  # games, about, whose deals have a seed of their own
 AT_ONCE: Final = 250  # games, at most, that a worker plays, and that are kept, together
-
-
-@dataclass(frozen=True)
-class Job:
-    """Parameters of a data set; the same job continues in the same folder."""
-
-    rules: Rules
-    agents: tuple[str, ...]
-    games: int
-    seed: int
-
-    def plans(self) -> list[evaluation.Plan]:
-        """Return the games, as tournaments of different deals."""
-        schedule = seating.ALONE if len(self.agents) == 1 else "round_robin"
-        plan = partial(evaluation.Plan, self.rules, self.agents, schedule)
-        deal = plan().games_per_deal
-        deals, size = seating.deals_for(self.games, deal), max(1, OF_A_SEED // deal)
-        return [
-            plan(deals=min(size, deals - first), seed=derived_seed(self.seed, first))
-            for first in range(0, deals, size)
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the job as JSON, by which the same command is recognised when it continues."""
-        return {
-            "rules": self.rules.to_dict(),
-            "agents": list(self.agents),
-            "games": self.games,
-            "seed": self.seed,
-            **versions(),
-            "sources": [fingerprint(make(agent), self.rules.players) for agent in self.agents],
-        }
 
 
 @dataclass(frozen=True)
@@ -98,6 +62,29 @@ class DatasetOptions:
     )
     rules: Rules = group(Rules, "rules")
 
+    def plans(self) -> list[evaluation.Plan]:
+        """Return the games, as tournaments of different deals."""
+        schedule = seating.ALONE if len(self.agents) == 1 else "round_robin"
+        plan = partial(evaluation.Plan, self.rules, self.agents, schedule)
+        deal = plan().games_per_deal
+        deals, size = seating.deals_for(self.games, deal), max(1, OF_A_SEED // deal)
+        return [
+            plan(deals=min(size, deals - first), seed=derived_seed(self.seed, first))
+            for first in range(0, deals, size)
+        ]
+
+    def about(self) -> dict[str, Any]:
+        """Return what decides the games as JSON, by which the same command is recognised."""
+        sources = [fingerprint(bots.make(agent), self.rules.players) for agent in self.agents]
+        return {
+            "rules": self.rules.to_dict(),
+            "agents": list(self.agents),
+            "games": self.games,
+            "seed": self.seed,
+            **versions(),
+            "sources": sources,
+        }
+
 
 @command("carolus dataset")
 def main(arguments: Sequence[str], program: str) -> int:
@@ -108,40 +95,39 @@ def main(arguments: Sequence[str], program: str) -> int:
         raise UserError(f"--out {options.out} exists: name another folder")
     if len(set(options.agents)) < len(options.agents):
         raise UserError(f"the agents must be different, got {' '.join(options.agents)}")
-    job = Job(options.rules, options.agents, options.games, options.seed)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with files.locked(options.out):
-            _make(job, options, f"{program} {shlex.join(arguments)}")
+            _make(options, f"{program} {shlex.join(arguments)}")
     except KeyboardInterrupt:
         text = f"interrupted; the same command continues {options.out}"
         raise UserError(text, INTERRUPTED) from None
     return DONE
 
 
-def _make(job: Job, options: DatasetOptions, command: str) -> None:
+def _make(options: DatasetOptions, command: str) -> None:
     """Play what is missing, then make the arrays; the folder appears when all is there."""
-    out, plans = options.out, job.plans()
-    parts = _parts_folder(job, out)
+    out, about, plans = options.out, options.about(), options.plans()
+    parts = _parts_folder(out, about)
     total = sum(plan.games for plan in plans)
     size = max(1, min(AT_ONCE, total // 16))
-    pieces = [
+    tasks = [
         (plan, start, min(start + size, plan.games))
         for plan in plans
         for start in range(0, plan.games, size)
     ]
-    names = [parts / f"{number:06}.safetensors" for number in range(len(pieces))]
-    left = [number for number, name in enumerate(names) if not name.exists()]
-    done = total - sum(pieces[number][2] - pieces[number][1] for number in left)
-    working = executors.workers_of(options.work, job.agents, usual=cores())
+    pieces = {parts / f"{number:06}.safetensors": task for number, task in enumerate(tasks)}
+    missing = {file: task for file, task in pieces.items() if not file.exists()}
+    done = total - sum(stop - start for _, start, stop in missing.values())
+    working = executors.workers_of(options.work, options.agents, usual=cores())
     with working as workers, counting("games", total) as progress:
-        tasks = (pieces[number] for number in left)
-        for place, games in executors.results(workers, partial(_player, job.agents), tasks):
-            arrays.write_packed(names[left[place]], games)
+        job = partial(_player, options.agents)
+        played = executors.results(workers, job, missing.values())
+        for file, (_, games) in zip(missing, played, strict=True):
+            arrays.write_packed(file, games)
             done += len(games.starts)
             progress(done)
-    games = arrays.Packed.joined([arrays.read_packed(name) for name in names])
-    tables = np.concatenate([plan.fixtures(0, plan.games).tables for plan in plans])
+    games = arrays.Packed.joined([*map(arrays.read_packed, pieces)])
     complete = parts / "complete"
     with counting("games to arrays", total) as progress:
         data = arrays.to_arrays(
@@ -152,13 +138,22 @@ def _make(job: Job, options: DatasetOptions, command: str) -> None:
             progress=progress,
         )
     arrays.write_packed(complete / "games.safetensors", games)
-    array, deal = io.BytesIO(), plans[0].games_per_deal
-    np.save(array, tables.astype(np.uint8))
-    files.write_file(complete / "tables.npy", array.getvalue())
-    card = _card(job, command, deal, games, tables, data)
-    files.write_file(complete / "README.md", card.encode())
-    about = {**job.to_dict(), "command": command, "games_a_deal": deal}
-    files.write_json(complete / "job.json", about)
+    seated = np.concatenate([plan.fixtures(0, plan.games).tables for plan in plans])
+    tables, deal = io.BytesIO(), plans[0].games_per_deal
+    np.save(tables, seated.astype(np.uint8))
+    files.write_file(complete / "tables.npy", tables.getvalue())
+    rows = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
+    paid = np.zeros(seated.shape)
+    paid[data.games, data.seats] = data.returns
+    for k, name in enumerate(options.agents):
+        own = seated == k
+        played, decided = own.any(axis=1).sum(), own[data.games, data.seats].mean()
+        rows.append(f"| `{name}` | {played:,} | {decided:.1%} | {paid[own].mean():+.3f} |")
+    rules, made_with = values_text(options.rules.to_dict()), values_text(versions())
+    deals = _DEALS.format(deal) if deal > 1 else ""
+    card = _CARD.format(total, games.decisions, command, rules, made_with, deals, "\n".join(rows))
+    files.write_file(complete / "README.md", f"{card}{arrays.arrays_table()}{_FILES}".encode())
+    files.write_json(complete / "job.json", {**about, "command": command, "games_a_deal": deal})
     complete.rename(out)
     shutil.rmtree(parts)
     print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
@@ -166,7 +161,7 @@ def _make(job: Job, options: DatasetOptions, command: str) -> None:
 
 def _player(specs: Sequence[str]) -> Callable[[evaluation.Plan, int, int], arrays.Packed]:
     """Return the job of workers: to play some games of a plan."""
-    agents = [make(spec) for spec in specs]
+    agents = [bots.make(spec) for spec in specs]
 
     def play(plan: evaluation.Plan, start: int, stop: int) -> arrays.Packed:
         fixtures = plan.fixtures(start, stop)
@@ -177,10 +172,10 @@ def _player(specs: Sequence[str]) -> Callable[[evaluation.Plan, int, int], array
     return play
 
 
-def _parts_folder(job: Job, out: Path) -> Path:
-    """Return the folder of parts until all are complete; one of another job is refused."""
+def _parts_folder(out: Path, new: dict[str, Any]) -> Path:
+    """Return the folder of parts until all are complete; one of another data set is refused."""
     parts = out.with_name(f".{out.name}.parts")
-    about, new = parts / "job.json", job.to_dict()
+    about = parts / "job.json"
     if not any(parts.glob("*.safetensors")):  # an earlier command may have failed at once
         parts.mkdir(parents=True, exist_ok=True)
         files.write_json(about, new)
@@ -196,56 +191,32 @@ def _parts_folder(job: Job, out: Path) -> Path:
     return parts
 
 
-def _card(
-    job: Job,
-    command: str,
-    deal: int,
-    games: arrays.Packed,
-    tables: npt.NDArray[np.int64],
-    data: arrays.Arrays,
-) -> str:
-    """Return a description of the folder, for people."""
-    shared = (
-        ""
-        if deal == 1
-        else f"""
-The {deal} games of a deal, one after the other, have the same set-up and dice and differ in who
-sits where: split games into training and test data by whole deals.
-"""
-    )
-    return f"""# Games of Carolus Magnus
+_CARD: Final = """# Games of Carolus Magnus
 
-{len(games.starts):,} games, {games.decisions:,} decisions, made by
+{:,} games, {:,} decisions, made by
 
 ```
-{command}
+{}
 ```
 
-Rules: {values_text(job.rules.to_dict())}.
-Versions: {values_text(versions())}.
-{shared}
-{_agents_table(job, tables, data)}
+Rules: {}.
+Versions: {}.
+{}
+{}
 
 ## Arrays
 
 Each is a file, `NAME.npy`; `carolus_env.records.arrays.load_arrays` maps all into memory. A row
 is a decision, in the order of play, of all seats.
 
-{arrays.arrays_table()}
+"""
+_FILES: Final = """
 `tables.npy`, (games, players) uint8: the agent at each seat, by its place in the table above.
 `games.safetensors`: the games in their compact form, from which the arrays were made and can be
 made again with other observations (`read_packed`, `to_arrays`).
 `job.json`: the rules, the agents, the seed and the command.
 """
-
-
-def _agents_table(job: Job, tables: npt.NDArray[np.int64], data: arrays.Arrays) -> str:
-    """Return each agent's games and payoffs, as a Markdown table."""
-    paid = np.zeros(tables.shape)
-    paid[data.games, data.seats] = data.returns
-    lines = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
-    for k, name in enumerate(job.agents):
-        own = tables == k
-        games, decided = own.any(axis=1).sum(), own[data.games, data.seats].mean()
-        lines.append(f"| `{name}` | {games:,} | {decided:.1%} | {paid[own].mean():+.3f} |")
-    return "\n".join(lines)
+_DEALS: Final = """
+The {} games of a deal, one after the other, have the same set-up and dice and differ in who
+sits where: split games into training and test data by whole deals.
+"""

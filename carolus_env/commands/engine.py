@@ -69,15 +69,11 @@ def _answer(agent: bots.Agent, data: bytes) -> dict[str, Any]:
         return _decision(agent, message)
     except Exception as error:  # a user's agent can fail in any way
         text = str(error) if isinstance(error, ValueError) else failures.message(error)
-        return {"id": message.get("id") or _id(data), "error": text}
-
-
-def _id(data: bytes) -> int | None:
-    """Return the id of a request that is otherwise wrong, None where it cannot be read."""
-    with contextlib.suppress(untrusted.DataError):
-        message = untrusted.check(untrusted.parse_json(data), dict, "a message")
-        return int(untrusted.get(message, "id", int))
-    return None
+        request = message.get("id")
+        with contextlib.suppress(untrusted.DataError):  # of one that is otherwise wrong
+            message = untrusted.check(untrusted.parse_json(data), dict, "a message")
+            request = int(untrusted.get(message, "id", int))
+        return {"id": request, "error": text}
 
 
 def _decision(agent: bots.Agent, request: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@
   carolus evaluate ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
   carolus evaluate my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 
-See docs/evaluation.md, docs/bench.md and docs/bench.md.
+See docs/evaluation.md and docs/bench.md.
 """
 
 from __future__ import annotations
@@ -12,33 +12,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, regret, report, tables
+from carolus_env.evaluation import bench, regret, report, seating, tables
 from carolus_env.evaluation.games import make_agents, refusal
-from carolus_env.evaluation.seating import deals_for
-from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.summary import complete_deals
 from carolus_env.learners.provenance import commit, provenance
-from carolus_env.system import failures
-from carolus_env.system.command import (
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    command,
-    needs,
-    note,
-    parse,
-    refuse_unused,
-)
+from carolus_env.system import command, failures, files
 from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
 from carolus_env.system.failures import UserError
-from carolus_env.system.files import check_writable, is_standard, locked, write_json
 from carolus_env.system.options import group, option
 
 GAMES = 1000
@@ -59,7 +46,7 @@ class EvaluateOptions:
         (), f"{', '.join(bots.known())} or FILE.py:NAME", positional=True, metavar="AGENT"
     )
     schedule: str = option(
-        evaluation.SCHEDULES[0], "which agents meet", among=evaluation.SCHEDULES, metavar="NAME"
+        "round_robin", "which agents meet", among=seating.SCHEDULES, metavar="NAME"
     )
     seed: int = option(0, "seed of all games", among=(0, 2**64 - 1), metavar="S")
     work: WorkerOptions = group(WorkerOptions, "")
@@ -89,53 +76,48 @@ class EvaluateOptions:
 
 
 _SHARED: Final = ("agents", "players", "out", "quiet", "traceback")
-MODES: Final = {
+_MODES: Final = {
     "suite": (*_SHARED, "suite", "json"),
     "bench": (*_SHARED, "bench", "resume", "workers", "backend"),
 }
 """The options that each of the other evaluations uses; they refuse the rest."""
 
 
-@command("carolus evaluate")
+@command.command("carolus evaluate")
 def main(arguments: Sequence[str], program: str) -> int:
     """Play, print and write; returns the exit code."""
     usage = "AGENT AGENT [AGENT ...] [options]"
-    options, given = parse(EvaluateOptions, arguments, program, __doc__, usage)
-    for mode, used in MODES.items():
+    options, given = command.parse(EvaluateOptions, arguments, program, __doc__, usage)
+    for mode, used in _MODES.items():
         if mode in given:
-            refuse_unused(given, used, f"--{mode}")
-    needs(given, "resume", options.out, "--out FOLDER, the folder of the tournament")
-    needs(given, "partners", options.rules.players == 4, "--players 4")
-    typed = f"{program} {shlex.join(arguments)}"
-    if options.json and is_standard(options.json):
+            command.refuse_unused(given, used, f"--{mode}")
+    command.needs(given, "resume", options.out, "--out FOLDER, the folder of the tournament")
+    command.needs(given, "partners", options.rules.players == 4, "--players 4")
+    typed, players = f"{program} {shlex.join(arguments)}", given.get("players")
+    if options.json and files.is_standard(options.json):
         options = replace(options, quiet=True)  # JSON alone on the standard output
     try:
         if options.bench:
-            return _bench(options, given.get("players"), typed)
-        if options.suite:
+            _bench(options, players, typed)
+        elif options.suite:
             _check_files(options)
-            regret.measure_agents(
-                make_agents(options.agents),
-                given.get("players"),
-                json=options.json,
-                out=options.out,
-                quiet=options.quiet,
-            )
+            agents, out = make_agents(options.agents), {"json": options.json, "out": options.out}
+            regret.measure_agents(agents, players, **out, quiet=options.quiet)
         else:
-            _evaluate(options, typed)
-        return DONE
+            _evaluate(options, _plan(options), typed)
     except (UserError, ValueError) as error:
         if options.traceback:
             cause = error if isinstance(error, ValueError) else error.__cause__
             own = getattr(error, "traceback", "")
-            note((own or (failures.full_traceback(cause) if cause else "")).rstrip())
+            command.note((own or (failures.full_traceback(cause) if cause else "")).rstrip())
         raise
+    return command.DONE
 
 
 # ------------------------------------------------------------------------------------ one agent
 
 
-def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
+def _bench(options: EvaluateOptions, number: int | None, typed: str) -> None:
     """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
@@ -146,7 +128,7 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
         bench.read(file, agent)
     for players, reason in left_out.items():
         if reason:
-            note(f"{players} players are left out: {reason}")
+            command.note(f"{players} players are left out: {reason}")
             continue
         out = options.out and options.out / f"{players}p"
         if options.resume and out and (out / GAMES_FILE).exists():
@@ -154,7 +136,7 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
         else:
             rungs = bench.opponents(agent, players)
         plan = bench.plan(name, players, rungs)
-        cup = _evaluate(replace(options, agents=plan.agents, out=out), typed, plan)
+        cup = _evaluate(replace(options, agents=plan.agents, out=out), plan, typed)
         result = bench.rating(plan, cup.results)
         try:
             result |= bench.regret(agent, players)
@@ -163,7 +145,6 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> int:
             if file:
                 part = {str(players): result | provenance()}
                 bench.write(file, agent, part, {str(k): why for k, why in left_out.items() if why})
-    return DONE
 
 
 def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
@@ -190,137 +171,119 @@ def _bench_line(players: int, result: dict[str, Any]) -> str:
 # ------------------------------------------------------------------------------------ tournaments
 
 
-def _evaluate(
-    options: EvaluateOptions, typed: str, protocol: evaluation.Plan | None = None
-) -> evaluation.Tournament:
-    """Play, print and write; returns the tournament. A protocol prints its own rating."""
-    plan = protocol or _plan(options)
-    if options.out:
-        report.check_installed()
-    _check_files(options)
-    made = make_agents(options.agents)
-    alone = locked(options.out) if options.out else contextlib.nullcontext()
-    trouble: Exception | None = None
-    with alone, workers_of(options.work, plan.agents) as workers:
-        several = not isinstance(workers, InProcess)  # workers make their own agents
-        cup = evaluation.Tournament(plan, options.agents if several else made)
-        requested, played = options.games, plan.deals * len(plan.meetings[0].seatings)
-        if requested and played > requested and not options.quiet:
-            note(f"{requested} games rounded up to {played}: complete rotations of the seats")
-        try:
-            with tables.watching(cup, quiet=options.quiet) as progress:
-                cup.run(
-                    workers=workers,
-                    file=options.out and options.out / GAMES_FILE,
-                    resume=options.resume,
-                    records=options.records,
-                    progress=progress,
-                    notice=note,
-                )
-        except (UserError, ValueError) as error:
-            trouble = error
-        except OSError as error:
-            trouble = _unwritten(error)
-        except KeyboardInterrupt:
-            trouble = _interrupted(options, cup)
-    try:  # what was played, whatever happened then
-        _report(options, cup, typed, ratings=protocol is None)
-    except KeyboardInterrupt:
-        raise _interrupted(options, cup) from None
-    except UserError as error:
-        if trouble is None:
-            raise
-        note(str(error))
-    if trouble is not None:
-        raise trouble
-    return cup
-
-
 def _plan(options: EvaluateOptions) -> evaluation.Plan:
     """Return the plan that the options describe."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
-    meetings = evaluation.meetings(options.schedule, options.rules, len(options.agents))
-    games = options.games
-    if games is None and options.until is None and options.sprt is None:
+    games, test = options.games, None
+    if options.sprt is not None:
+        try:
+            low, high = map(float, options.sprt.split(","))
+        except ValueError:
+            wanted = "two numbers with a comma, such as 0,20"
+            raise UserError(f"--sprt must be {wanted}, got {options.sprt!r}") from None
+        test = evaluation.SequentialTest(low, high)
+    elif games is None and options.until is None:
         games = GAMES
-    return evaluation.Plan(
-        options.rules,
-        options.agents,
-        options.schedule,
-        deals=MOST_DEALS if games is None else deals_for(games, len(meetings[0].seatings)),
-        seed=options.seed,
-        until=options.until,
-        test=None if options.sprt is None else SequentialTest(*_bounds(options.sprt)),
-    )
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        wanted = "two numbers with a comma, such as 0,20"
-        raise UserError(f"--sprt must be {wanted}, got {text!r}") from None
-    return low, high
+    seatings = len(seating.seatings_of(options.rules))
+    deals = MOST_DEALS if games is None else seating.deals_for(games, seatings)
+    named = options.rules, options.agents, options.schedule
+    return evaluation.Plan(*named, deals, options.seed, options.until, test)
 
 
 def _check_files(options: EvaluateOptions) -> None:
     """Fail now, rather than after hours of play, if a file cannot be written."""
-    files = {"--json": options.json, "--records": options.records, "--out": options.out}
-    for name, path in files.items():
+    for name, path in (("json", options.json), ("records", options.records), ("out", options.out)):
         if path is None:
             continue
         try:
-            if name == "--out":
+            if name == "out":
                 path.mkdir(parents=True, exist_ok=True)
-            check_writable(path / SUMMARY_FILE if name == "--out" else path)
-            if name == "--records" and is_standard(path):
+            files.check_writable(path / SUMMARY_FILE if name == "out" else path)
+            if name == "records" and files.is_standard(path):
                 raise OSError(errno.EINVAL, "a regular file is needed, which grows game by game")
         except OSError as error:
             reason = error.strerror or error
-            raise UserError(f"{name} {path}: cannot be written: {reason}") from error
+            raise UserError(f"--{name} {path}: cannot be written: {reason}") from error
     if options.records and options.records.exists():
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
-def _interrupted(options: EvaluateOptions, cup: evaluation.Tournament) -> UserError:
-    """Return the error of Ctrl-C, with what is kept of a tournament."""
-    text = (
-        f"interrupted: {cup.games} of {cup.plan.games} games kept, "
-        f"{len(complete_deals(cup.plan, cup.results))} counted (those of complete deals)"
-    )
-    return UserError(text + ("; continue with --resume" if options.out else ""), INTERRUPTED)
+def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> evaluation.Tournament:
+    """Play, and print and write what was played, whatever happened then."""
+    if options.out:
+        report.check_installed()
+    _check_files(options)
+    made = make_agents(options.agents)
+    alone = files.locked(options.out) if options.out else contextlib.nullcontext()
+    with alone, workers_of(options.work, plan.agents) as workers:
+        inside = isinstance(workers, InProcess)  # other workers make their own agents
+        cup = evaluation.Tournament(plan, made if inside else options.agents)
+        played = plan.deals * len(plan.seatings)
+        if options.games and played > options.games and not options.quiet:
+            rounded = f"rounded up to {played}: complete rotations of the seats"
+            command.note(f"{options.games} games {rounded}")
+
+        def play() -> None:
+            file = options.out and options.out / GAMES_FILE
+            with tables.watching(cup, quiet=options.quiet) as progress:
+                cup.run(
+                    workers=workers,
+                    file=file,
+                    resume=options.resume,
+                    records=options.records,
+                    progress=progress,
+                    notice=command.note,
+                )
+
+        steps = play, lambda: _report(options, cup, typed)
+        troubles = [trouble for step in steps if (trouble := _trouble(step, options, cup))]
+    for further in troubles[1:]:
+        command.note(str(further))
+    if troubles:
+        raise troubles[0]
+    return cup
 
 
-def _unwritten(error: OSError) -> UserError:
-    reason = error.strerror or error
-    return UserError(f"{error.filename}: could not be written: {reason}", FAILED)
+def _trouble(
+    step: Callable[[], None], options: EvaluateOptions, cup: evaluation.Tournament
+) -> Exception | None:
+    """Take a step; return what went wrong, for the user."""
+    try:
+        step()
+    except (UserError, ValueError) as error:
+        return error
+    except OSError as error:
+        if error.filename is None:  # of the standard output
+            raise
+        reason = error.strerror or error
+        return UserError(f"{error.filename}: could not be written: {reason}", command.FAILED)
+    except KeyboardInterrupt:
+        counted = complete_deals(cup.plan, cup.results).size
+        text = f"interrupted: {cup.games} of {cup.plan.games} games kept, {counted} counted "
+        text += "(those of complete deals)" + "; continue with --resume" * bool(options.out)
+        return UserError(text, command.INTERRUPTED)
+    return None
 
 
-def _report(
-    options: EvaluateOptions, cup: evaluation.Tournament, typed: str, *, ratings: bool
-) -> None:
-    """Write and print the games of complete deals, if there are any.
-
-    Raises:
-        UserError: when a file could not be written; the tables are printed all the same.
-    """
+def _report(options: EvaluateOptions, cup: evaluation.Tournament, typed: str) -> None:
+    """Write and print the games of complete deals, if any; print them if they cannot be written."""
     if not len(complete_deals(cup.plan, cup.results)):
         return
     summary, unsaved = cup.summary(), None
-    files = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]
-    if files:
+    paths = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]
+    if paths:
         summary |= {"command": typed, "commit": commit()}
     try:
-        for path in files:
-            write_json(path, summary)
+        for path in paths:
+            files.write_json(path, summary)
         if options.out:
             report.write_report(options.out, summary)
     except OSError as error:
-        unsaved = _unwritten(error)
+        unsaved = error
     if unsaved or not options.quiet:
-        rules, seed = cup.plan.rules, cup.plan.seed
-        title = f"{rules.players} players, seed {seed}, {cup.seconds:.1f} s"
-        tables.print_tables(title, summary, ratings=ratings)
+        title = f"{cup.plan.rules.players} players, seed {cup.plan.seed}, {cup.seconds:.1f} s"
+        # A protocol prints a rating of its own.
+        tables.print_tables(title, summary, ratings=not options.bench)
     if unsaved:
         raise unsaved

@@ -74,9 +74,8 @@ MODES: Final = {
 def main(arguments: Sequence[str], program: str) -> int:
     """Open the page or the terminal, and return the exit code."""
     options, given = parse(PlayOptions, arguments, program, __doc__)
-    mode = "the page"
-    if options.terminal:
-        mode = "--terminal with a FILE" if options.files else "--terminal"
+    with_file = " with a FILE" if options.files else ""
+    mode = f"--terminal{with_file}" if options.terminal else "the page"
     refuse_unused(given, MODES[mode], mode)
     needs(given, "lost", options.files, "a FILE of game records")
     needs(given, "partners", options.rules.players == 4, "--players 4")
@@ -104,9 +103,8 @@ def _serve(options: PlayOptions, program: str) -> int:
         listening = server.open_socket(options.port)
     except OSError as error:
         raise UserError(f"port {options.port}: {error.strerror or error}") from error
-    address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
-    if files:
-        address += "replay/0"
+    page = "replay/0" if files else ""
+    address = f"http://{server.HOST}:{listening.getsockname()[1]}/{page}"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
@@ -128,8 +126,7 @@ def _terminal(options: PlayOptions) -> int:
             raise UserError(f"{error.filename}: {error.strerror or error}") from error
         session = terminal.taken_up(record, roster)
     else:
-        session = terminal.new_session(
-            options.rules, roster, options.bot, options.people, options.seed
-        )
+        people, seed = options.people, options.seed
+        session = terminal.new_session(options.rules, roster, options.bot, people, seed)
     terminal.run(session, roster)
     return DONE

@@ -13,7 +13,6 @@ docs/training.md explains how training works, and what a run leaves behind.
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import signal
 import time
@@ -32,12 +31,11 @@ from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
-from carolus_env.system import command
+from carolus_env.system import command, untrusted
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.options import as_dict, declared, make, option, replaced
-from carolus_env.system.untrusted import unknown
 
 CONFIG: Final = "config.json"
 FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")
@@ -56,10 +54,7 @@ class TrainOptions:
         metavar="NAME",
     )
     config: Path | None = option(
-        None,
-        "a TOML file of options; the command line overrides it",
-        kind=Path,
-        metavar="FILE",
+        None, "a TOML file of options; the command line overrides it", kind=Path, metavar="FILE"
     )
     resume: Path | None = option(
         None,
@@ -72,18 +67,19 @@ class TrainOptions:
 
 @dataclass
 class Job:
-    """A run to start or to continue: the content of its ``config.json``, and its folder."""
+    """A run to start or to continue."""
 
     config: RunConfig
     folder: Path
-    command: str
-    made_with: dict[str, Any]
+    command: str  # the command line, and those that continued the run
+    made_with: dict[str, Any]  # its provenance
     resumed: bool
 
     def write(self) -> None:
         """Write ``config.json``."""
-        options = {"config": self.config.to_dict(), "command": self.command}
-        write_json(self.folder / CONFIG, {**self.made_with, **options})
+        options = {"learner": self.config.learner_name, **as_dict(self.config)}
+        content = {**self.made_with, "config": options, "command": self.command}
+        write_json(self.folder / CONFIG, content)
 
 
 @command.command("carolus train")
@@ -106,7 +102,7 @@ def main(arguments: Sequence[str], program: str) -> int:
 def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | None:
     """Train; return the evaluation, and the seconds of each phase, or None where it was stopped."""
     with locked(job.folder):
-        display = _Display(console, job.config)
+        display = _Display(console, job.config.unit)
         run = Run(job.config, job.folder, command=job.command, show=display.show)
         if job.resumed:
             run.resume()
@@ -121,23 +117,19 @@ def _train(job: Job, console: Console) -> tuple[Evaluation, dict[str, float]] | 
 
 
 def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
-    """Make the run that the command line asks for, and the folder of a new one.
-
-    Raises:
-        ValueError: for options, files or folders that cannot be used.
-        UserError: for a command line that is not understood.
-    """
+    """Make the run that the command line asks for, and the folder of a new one."""
     # Read first, without --help: it decides which options there are, and their defaults.
     sources = command.parser_of(program, None, help=False)
     command.add_options(sources, TrainOptions)
     source = make(TrainOptions, vars(sources.parse_known_args(arguments)[0]))
     line = f"{program} {shlex.join(arguments)}".rstrip()
     if source.resume is not None:
-        return _resumed(source, source.resume, arguments, line, program)
-    if source.config is not None:
-        config = read_config(source.config, source.learner)
-    else:
-        config = learner(source.learner).Config()
+        for name in ("learner", "config"):
+            if getattr(source, name) is not None:
+                raise UserError(f"--resume takes its options from the run; leave out --{name}")
+        return _resumed(source.resume, arguments, line, program)
+    file = source.config
+    config = read_config(file, source.learner) if file else learner(source.learner).Config()
     known = declared(config)
     _check_learner(config, arguments)
     parser = command.parser_of(program, __doc__, "[options]")
@@ -148,8 +140,7 @@ def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
     given = {name: value for name, value in values.items() if name in known}
     length = {name: given[name] for name in config.resumable if name in given}
     config = replaced(config, given).extended(length)
-    for name, need in config.unused().items():
-        command.needs(given, name, False, need)
+    command.needs(given, "partners", config.players == 4, "--players 4")
     config.check()
     job = Job(config, _claimed(config, program), line, provenance(), resumed=False)
     job.write()
@@ -157,21 +148,15 @@ def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
 
 
 def _check_learner(config: RunConfig, arguments: Sequence[str]) -> None:
-    """Refuse an option that is another learner's, naming whose it is, or no learner's."""
+    """Refuse an option of another learner, naming whose it is."""
     own = {"help", *declared(TrainOptions), *declared(config)}
-    known = set(own)
-    for argument in arguments:
-        word = argument.partition("=")[0]
+    words = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
+    for word in words:
         name = word.removeprefix("--").replace("-", "_")
-        for owner in LEARNERS if word.startswith("--") and name not in own else ():
+        for owner in LEARNERS if name not in own else ():
             with contextlib.suppress(ModuleNotFoundError):
-                theirs = declared(learner(owner).Config)
-                if name in theirs:
+                if name in declared(learner(owner).Config):
                     raise ValueError(f"{word} is an option of --learner {owner}")
-                known |= theirs.keys()
-        if word.startswith("--") and name not in own:
-            names = map(command.typed_option, known)
-            raise ValueError(unknown("unknown argument", word, names, ""))
 
 
 def _claimed(config: RunConfig, program: str) -> Path:
@@ -191,21 +176,16 @@ def _claimed(config: RunConfig, program: str) -> Path:
     raise UserError(text)
 
 
-def _resumed(
-    source: TrainOptions, folder: Path, arguments: Sequence[str], line: str, program: str
-) -> Job:
+def _resumed(folder: Path, arguments: Sequence[str], line: str, program: str) -> Job:
     """Return the run in a folder; other words of the command line may change only its length."""
     try:
-        first = json.loads((folder / CONFIG).read_text())
-        config = config_of(first.pop("config"))
-        original = str(first.pop("command"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        first = untrusted.parse_json((folder / CONFIG).read_bytes())
+        config = config_of(untrusted.get(untrusted.check(first, dict, "it"), "config", dict))
+        original = untrusted.get(first, "command", str)
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         reason = f"{CONFIG}: {reason}" if folder.is_dir() else "there is no such folder"
         raise ValueError(f"{folder}: no run to resume: {reason}") from None
-    given = {"--learner": source.learner, "--config": source.config}
-    if other := [word for word, value in given.items() if value is not None]:
-        raise UserError(f"--resume takes its options from the run; leave out {other[0]}")
     parser = command.parser_of(f"{program} --resume FOLDER", None)
     command.add_options(parser, TrainOptions, ["resume"])
     command.add_options(parser, config, config.resumable, as_dict(config))
@@ -238,9 +218,9 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
 
 
 def _rating(result: Evaluation) -> str:
+    regret = "" if result.regret is None else f", regret a decision {result.regret[0]:.1%}"
     interval = f"{result.low:.0f} to {result.high:.0f}; planner: 0"
-    text = f"Elo on the ladder {result.elo:.0f} ({interval})"
-    return text if result.regret is None else f"{text}, regret a decision {result.regret[0]:.1%}"
+    return f"Elo on the ladder {result.elo:.0f} ({interval}){regret}"
 
 
 def _report(job: Job, result: Evaluation, seconds: dict[str, float], console: Console) -> None:
@@ -258,14 +238,12 @@ def _report(job: Job, result: Evaluation, seconds: dict[str, float], console: Co
     times = (f"{phase} {_time(each)} ({each / total:.0%})" for phase, each in seconds.items())
     console.print(f"time: {', '.join(times)}")
     console.print(f"its curve: tensorboard --logdir {shlex.quote(f'{job.folder}/tensorboard')}")
-    spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
-    spec = shlex.quote(spec)
+    spec = shlex.quote(f"{job.config.bot or job.config.learner_name}:{job.folder}/best")
     console.print(f"measure it: carolus evaluate {spec} planner --players {job.config.players}")
     console.print(f"play it: carolus play --bot {spec}")
 
 
 def _time(seconds: float) -> str:
-    """Return a time as minutes and seconds."""
     hours, rest = divmod(max(round(seconds), 0), 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
@@ -278,12 +256,11 @@ class _Left(bars.ProgressColumn):
         return Text("" if end is None else f"{_time(end - time.monotonic())} left")
 
 
-class _Display:
+class _Display(bars.Progress):
     """The progress of a run: a bar on a terminal, elsewhere a line for each phase."""
 
-    def __init__(self, console: Console, config: RunConfig) -> None:
-        self._console, self._config, self._phase = console, config, ""
-        self._bar = bars.Progress(
+    def __init__(self, console: Console, unit: str) -> None:
+        super().__init__(
             bars.SpinnerColumn(),
             bars.TextColumn("{task.description}", markup=False),
             bars.BarColumn(bar_width=12),
@@ -294,28 +271,23 @@ class _Display:
             console=console,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("starting", total=1.0, text="", end=None)
-
-    def __enter__(self) -> None:
-        self._bar.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._unit, self._phase = unit, ""
+        self._task = self.add_task("starting", total=1.0, text="", end=None)
 
     def show(self, progress: Progress) -> None:
         """Show the progress of a run."""
-        done = f"{progress.done:,} {self._config.unit}"
-        if progress.phase != self._phase and not self._console.is_terminal:
+        done = f"{progress.done:,} {self._unit}"
+        if progress.phase != self._phase and not self.console.is_terminal:
             place = f"{'from' if progress.phase == LEARNING else 'after'} {done}"
             compiling = "compiling, or loading what was compiled before"
             text = compiling if progress.phase == COMPILING else f"{progress.phase} {place}"
-            self._console.print(f"{text} ...")
+            self.console.print(f"{text} ...")
         self._phase = progress.phase
         text = progress.detail or done
         if progress.phase == LEARNING and not progress.detail:
             text += f", {progress.per_s:,.0f}/s"
             text += "" if progress.loss is None else f"  loss {progress.loss:.4f}"
-        self._bar.update(
+        self.update(
             self._task,
             description=progress.phase,
             completed=min(progress.fraction, 0.9999),  # rich would stop the clock at 1
@@ -324,4 +296,4 @@ class _Display:
         )
         if found := progress.evaluation:
             rates = (f"{each['win_rate']:.1%} against {s}" for s, each in found.results.items())
-            self._console.print(f"  after {done}: {', '.join(rates)}, {_rating(found)}")
+            self.console.print(f"  after {done}: {', '.join(rates)}, {_rating(found)}")

@@ -25,6 +25,7 @@ import numpy as np
 import carolus_env as ce
 from carolus_env import bots, carolus_magnus_v0, evaluation
 from carolus_env.envs.learner import LearnerGames
+from carolus_env.evaluation.games import refusal
 from carolus_env.system import compiler
 from carolus_env.system.command import DONE, FAILED, command, parse
 from carolus_env.system.executors import MOST_PROCESSES
@@ -39,8 +40,8 @@ USUAL: Final = ("engine", *INTERFACES[:-1], "random", "greedy", "planner", "mcts
 
 def _use(name: str) -> None:
     """Use a part of the engine, an interface or an agent once."""
-    rules = ce.Rules()
-    games, streams = ce.new_games(rules, 2, seed=0), ce.new_streams(0, 2)
+    rules, streams = ce.Rules(), ce.new_streams(0, 2)
+    games = ce.new_games(rules, 2, seed=0)
     match name:
         case "engine (set-up)":
             pass
@@ -79,26 +80,17 @@ def _use(name: str) -> None:
         case "evaluation":
             evaluation.play_pairing((bots.make("random"), bots.make("random")), rules, 2, seed=0)
         case _:
-            _decide(bots.make(name))
+            agent = bots.make(name)  # a model is for one number of players
+            playable = (each for each in map(ce.Rules, (2, 3, 4)) if not refusal(agent, each))
+            rules = next(playable, rules)
+            opponents = LearnerGames(rules, 2, agent, seed=0)
+            opponents.step(opponents.masks().argmax(axis=1))
+            agent.act(ce.new_games(rules, 2, seed=0), streams)
 
 
 def _step(env: Any) -> None:
     env.reset()
     env.step(getattr(env, "unwrapped", env).action_masks().argmax(axis=-1))
-
-
-def _decide(agent: bots.Agent) -> None:
-    """Let an agent decide, as an opponent and by `Agent.act`, in a game that it can play."""
-    for rules in map(ce.Rules, (2, 3, 4)):
-        try:
-            games = LearnerGames(rules, 2, agent, seed=0)
-        except ValueError:  # a model is for one number of players
-            if rules.players == 4:
-                raise
-            continue
-        games.step(games.masks().argmax(axis=1))
-        agent.act(ce.new_games(rules, 2, seed=0), ce.new_streams(0, 2))
-        return
 
 
 def compile_one(name: str) -> tuple[float, list[str]]:

@@ -30,14 +30,7 @@ _LAST_FRAME: Final = 4.0  # duration of the end, in moves
 
 
 def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]]:
-    """Return the frames of a recorded game: before each decision, and after the last event.
-
-    Returns:
-        For each the state, and the ``last`` of `board_svg`.
-
-    Raises:
-        RecordError: when ``record`` is not a record, or its game breaks the rules.
-    """
+    """Return the game before each decision and at the end, each with the ``last`` of its board."""
     *states, end = positions(record)
     last: tuple[np.void, int] | None = None
     frames: list[tuple[np.void, tuple[np.void, int] | None]] = []
@@ -49,7 +42,6 @@ def frames_of(record: Record) -> list[tuple[np.void, tuple[np.void, int] | None]
 
 
 def _boards(record: Record, seconds: float, most: float, options: dict[str, Any]) -> list[str]:
-    """Return each frame as SVG."""
     number("seconds_per_move", seconds, 0.02, most)
     frames = frames_of(record)
     options = {**WIDE, "names": names_of(record), **options}
@@ -60,15 +52,13 @@ def save_animation(record: Record, path: str | PathLike[str], **options: Any) ->
     """Write a recorded game as an animation, a frame for each decision.
 
     Args:
-        record: a game record.
         path: a file name with the suffix ``.svg``, or ``.gif`` (extra ``render``).
-        options: those of `animation_svg`.
+        options: those of `board_svg` except ``last``, 800 pixels across by default, and
+            ``seconds_per_move``, 1.0 by default; the end is shown four times as long.
 
     Raises:
-        RecordError: see `frames_of`.
-        ValueError: for an impossible option, or another suffix.
+        RecordError: when it is not a record, or its game breaks the rules.
         ImportError: without the extra ``render``, naming it.
-        OSError: when the file cannot be written.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in (".svg", ".gif"):
@@ -102,18 +92,7 @@ def animation_gif(record: Record, *, seconds_per_move: float = 1.0, **options: A
 
 
 def animation_svg(record: Record, *, seconds_per_move: float = 1.0, **options: Any) -> str:
-    """Return a recorded game as one standalone SVG that plays in a loop, without scripts.
-
-    Args:
-        record: a game record.
-        seconds_per_move: duration of a frame; the end is shown four times as long.
-        options: those of `board_svg` except ``last``; 800 pixels across by default, with the
-            record's ``names``, or else its ``agents``, as names.
-
-    Raises:
-        RecordError: see `frames_of`.
-        ValueError: for an impossible option.
-    """
+    """Return a recorded game as one standalone SVG that plays in a loop, without scripts."""
     boards = _boards(record, seconds_per_move, 3600, options)
     shown = defaultdict[tuple[_Place, str], int](int)  # bit k: frame k shows it
     for frame, board in enumerate(boards):

@@ -1,25 +1,8 @@
-"""The board as SVG, drawn from a state alone.
+"""The board as SVG, drawn from a state alone, for files, notebooks, pixels and the page.
 
-The same drawing serves files, notebooks, pixels and the page that people play on. Its parts are
-groups with stable names, which a page can use:
-
-| element | meaning |
-| --- | --- |
-| ``svg.carolus`` | the whole drawing, with ``<title>`` and ``<desc>`` |
-| ``g.region[data-region=K]`` | region K, counted clockwise from the Emperor; ``data-territories`` |
-| ``g.emperor`` | the Emperor |
-| ``g.walk`` | the way that he went, where it is marked |
-| ``g.step[data-region=K]`` | the mark before a region that he can reach |
-| ``g.supply g.token[data-clan=C]`` | a clan in the supply |
-| ``g.seat[data-seat=S]`` | the panel of a player, which holds the following |
-| ``g.castles`` | the castles of the player's team |
-| ``g.disc[data-disc=D]`` | a disc (with ``data-seat`` too) |
-| ``g.reserve g.token[data-clan=C]`` | paladins of a clan in reserve |
-| ``g.court[data-seat=S]`` | the court, with a ``g.row[data-clan=C]`` for each clan |
-
-With ``legal=True`` everything that can be chosen also has the class ``open``, and ``data-action``
-where one click makes one decision: discs, clans of the supply for a crown, and regions for the
-Emperor (the fewest steps; ``data-steps`` lists all numbers of steps that lead there).
+Its parts are groups with stable class names and ``data-`` attributes. With ``legal=True`` all that
+can be chosen has the class ``open`` too, and ``data-action`` where one click makes one decision:
+for a region the fewest steps there (``data-steps`` lists all numbers of steps).
 """
 
 from __future__ import annotations
@@ -63,18 +46,13 @@ def board_svg(
     """Draw one game (``states[i]``) as a standalone SVG element, without scripts or links.
 
     Args:
-        state: the game.
-        theme: colours; ``"auto"`` follows the reader's preference and is light without one.
-        layout: ``"wide"``: the players' panels to the right of the circle; ``"narrow"``: below it
-            and as wide, for a phone.
+        theme: ``"auto"`` follows the reader's preference and is light without one.
+        layout: the players' panels to the right of the circle, or (``"narrow"``) below it.
         names: the seats' names; by default ``player 0`` and so on.
         legal: highlight the legal choices of the player to move.
-        last: the state before the last decision, and its action number; described in words.
+        last: the state before the last decision, and its action; described in words.
         turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
         width: the element's width in pixels; None leaves it to the page.
-
-    Raises:
-        ValueError: for an impossible option, naming it, its value and what was expected.
     """
     scene = Scene(state, names, legal, last, turn)
     one_of("theme", theme, pieces.THEMES)
@@ -84,11 +62,16 @@ def board_svg(
     if width is not None:
         whole_number("width", width, 1, 20_000)
         size = f' width="{width}" height="{max(1, round(width * down / across))}"'
+    if scene.player is None:
+        title = descriptions.outcome(state, scene.names)
+    else:
+        due = descriptions.due(state)
+        title = f"round {scene.data['round']}, {scene.names[scene.player]} {due}"
     start, box = f"{-_MARGIN:g}", f"{across:g} {down:g}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" '
         f'role="img"{size} viewBox="{start} {start} {box}">',
-        f"<title>{escape(f'Carolus Magnus, {_title(scene)}')}</title>"
+        f"<title>{escape(f'Carolus Magnus, {title}')}</title>"
         f"<desc>{escape('. '.join(descriptions.board_words(state, scene.names)))}.</desc>",
         f"<style>{pieces.style_sheet(theme)}</style>",
         f'<rect class="f-back" x="{start}" y="{start}" width="{across:g}" '
@@ -98,14 +81,6 @@ def board_svg(
     for seat, place in enumerate(panels):
         parts += _group(f' class="seat" data-seat="{seat}"', *place, _panel(scene, seat))
     return "".join(parts) + "</svg>"
-
-
-def _title(scene: Scene) -> str:
-    """Return the round and what is due, or who won."""
-    if scene.player is None:
-        return descriptions.outcome(scene.state, scene.names)
-    due = descriptions.due(scene.state)
-    return f"round {scene.data['round']}, {scene.names[scene.player]} {due}"
 
 
 def _group(mark: str, x: float, y: float, scale: float, elements: Iterable[str]) -> Iterator[str]:
@@ -407,7 +382,7 @@ def _reserve(scene: Scene, seat: int) -> Iterator[str]:
         x += pitch
     if crowns:
         yield f"<g><title>{counted(crowns, 'crown')} to decide</title>"
-        yield pieces.piece(x, _ROW, pieces.crown_shape(18), GOLD)
+        yield pieces.piece(x, _ROW, pieces.polygon(pieces.CROWN, 18), GOLD)
         if crowns > 1:
             yield pieces.text(x, _ROW + 5, crowns, 15, "bold", GOLD.text)
         yield "</g>"

@@ -17,11 +17,7 @@ from carolus_env.system.files import write_file
 
 
 class Picture:
-    """A drawing that a notebook shows and that can be saved.
-
-    Attributes:
-        svg: the drawing as one standalone SVG element.
-    """
+    """A drawing that a notebook shows and that can be saved; ``svg`` is one standalone element."""
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
@@ -30,16 +26,7 @@ class Picture:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture.
-
-        Args:
-            path: a file name with the suffix ``.svg``, or ``.png`` (extra ``render``).
-
-        Raises:
-            ValueError: for another suffix.
-            ImportError: without the extra ``render``, naming it.
-            OSError: when the file cannot be written.
-        """
+        """Write the picture to a file named ``.svg``, or ``.png`` (extra ``render``)."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".svg", ".png"):
             raise ValueError(f"a picture's name ends in .svg or .png, got {str(path)!r}")
@@ -50,15 +37,12 @@ def show(what: Any, **options: Any) -> Picture:
     """Display a game, an environment of one game, or a game record in a notebook.
 
     Args:
-        what: a `Game` or an environment; a state (``states[i]``); or a game record
-            (`carolus_env.records.record`), which plays by itself, see `save_animation`.
-        options: those of `board_svg`, for a record also ``seconds_per_move``; 800 pixels across by
-            default.
+        what: a `Game`, an environment, a state (``states[i]``), or a game record, which plays by
+            itself.
+        options: those of `board_svg`, for a record those of `save_animation`.
 
     Raises:
-        TypeError: for anything else.
-        ValueError: for an impossible option, for several games, or for a record that is invalid
-            (`RecordError`).
+        TypeError, ValueError: for anything else, several games, or an invalid record.
         ResetNeeded: for an environment before its first `reset`.
     """
     if isinstance(what, dict):

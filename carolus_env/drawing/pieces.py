@@ -141,29 +141,20 @@ def clan_shape(clan: int, radius: float) -> str:
 _TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
 """Drop of a clan's number below the centre, in radii; a triangle is widest below."""
 
-_CASTLE: Final[tuple[Point, ...]] = (  # a tower with four merlons
+CASTLE: Final[tuple[Point, ...]] = (  # a tower with four merlons
     (-1, -0.95), (-0.62, -0.95), (-0.62, -0.6), (-0.24, -0.6), (-0.24, -0.95), (0.24, -0.95),
     (0.24, -0.6), (0.62, -0.6), (0.62, -0.95), (1, -0.95), (1, -0.2), (0.78, 0), (0.78, 0.9),
     (0.28, 0.9), (0.28, 0.42), (-0.28, 0.42), (-0.28, 0.9), (-0.78, 0.9), (-0.78, 0), (-1, -0.2),
 )  # fmt: skip
-_CROWN: Final[tuple[Point, ...]] = (
+CROWN: Final[tuple[Point, ...]] = (
     (-1, -0.55), (-0.5, 0.05), (0, -0.85), (0.5, 0.05), (1, -0.55), (0.8, 0.75), (-0.8, 0.75),
 )  # fmt: skip
 
 
 @cache
-def _polygon(profile: tuple[Point, ...], size: float) -> str:
-    return "M" + "L".join(f"{x * size:.1f} {y * size:.1f}" for x, y in profile) + "Z"
-
-
-def castle_shape(size: float) -> str:
-    """Return a castle about the origin."""
-    return _polygon(_CASTLE, size)
-
-
-def crown_shape(size: float) -> str:
-    """Return a crown with three points about the origin."""
-    return _polygon(_CROWN, size)
+def polygon(corners: tuple[Point, ...], size: float) -> str:
+    """Return the outline of `CASTLE` or `CROWN` about the origin."""
+    return "M" + "L".join(f"{x * size:.1f} {y * size:.1f}" for x, y in corners) + "Z"
 
 
 # ------------------------------------------------------------------------------------ themes
@@ -266,7 +257,7 @@ def emperor(x: float, y: float) -> str:
 
 def castle(x: float, y: float, size: float, team: int) -> str:
     """Return a castle of ``team``."""
-    return piece(x, y, castle_shape(size), TEAM_STYLES[team])
+    return piece(x, y, polygon(CASTLE, size), TEAM_STYLES[team])
 
 
 def disc(x: float, y: float, radius: float, label: object, look: PieceStyle, opacity: float) -> str:

@@ -1,7 +1,6 @@
 """The drawing as pixels, as PNG and in a window; needs the extra ``render``.
 
-resvg draws the SVG with the fonts next to this file. So a picture is the same on every machine and
-needs neither a system library nor an installed font.
+resvg draws the SVG with the fonts next to this file, so a picture is the same on every machine.
 """
 
 from __future__ import annotations
@@ -36,17 +35,11 @@ _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").
 def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.NDArray[np.uint8]:
     """Draw one game (``states[i]``) as pixels.
 
-    Args:
-        state: the game.
-        width: width in pixels; the height follows from the layout.
-        options: those of `board_svg`.
+    Takes the options of `board_svg`; the height follows from the layout. ImportError names the
+    extra ``render`` where it is missing.
 
     Returns:
         ``(height, width, 3)`` uint8, red, green and blue.
-
-    Raises:
-        ValueError: see `board_svg`.
-        ImportError: without the extra ``render``, naming it.
     """
     svg = board_svg(state, width=width, **options)
     return np.array(svg_picture(svg, options.get("theme", "auto")))
@@ -64,16 +57,7 @@ def svg_picture(svg: str, theme: str = "auto") -> Any:
 
 
 def svg_png(svg: str, background: str | None = None) -> bytes:
-    """Return any SVG with text in DejaVu Sans as PNG, in the size that it states.
-
-    Args:
-        svg: the drawing.
-        background: a colour as ``"#rrggbb"``; None: transparent.
-
-    Raises:
-        ValueError: for what is not SVG, or has no size.
-        ImportError: without the extra ``render``, naming it.
-    """
+    """Return any SVG with text in DejaVu Sans as PNG, in the size that it states."""
     resvg = extra("resvg")
     colour = None if background is None else (*bytes.fromhex(background.removeprefix("#")), 255)
     try:
@@ -97,11 +81,7 @@ def _options(resvg: Any) -> Any:
 
 
 def extra(module: str) -> Any:
-    """Import a module of the extra ``render``.
-
-    Raises:
-        ImportError: when it is missing, with how to install it.
-    """
+    """Import a module of the extra ``render``."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -117,16 +97,10 @@ _UNSEEN: Final = ("dummy", "offscreen")  # SDL drivers without a visible window
 
 
 class Window:
-    """A window that opens with its first frame.
+    """A window that opens with its first frame; objects can be copied and pickled.
 
     pygame has one window a process. Several objects share it, and each opens it again when it finds
-    it closed or in another size. Objects can be copied and pickled.
-
-    Without a display (a server, a container) everything works unseen and without delays, and a
-    warning is given.
-
-    Args:
-        caption: title of the window.
+    it closed or in another size. Without a display a warning is given, and all works unseen.
     """
 
     def __init__(self, caption: str) -> None:
@@ -135,16 +109,9 @@ class Window:
         self._shown_at = 0.0
 
     def show(self, pixels: npt.NDArray[np.uint8], fps: float | None = None) -> None:
-        """Show a frame.
+        """Show a frame, at most ``fps`` a second.
 
         When the user closes the window, it stays closed until `close` is called.
-
-        Args:
-            pixels: ``(height, width, 3)`` uint8.
-            fps: most frames a second; waits until then. None: does not wait.
-
-        Raises:
-            ImportError: without the extra ``render``, naming it.
         """
         if self._dismissed:
             return

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.engine.rules import DISCS, NOBODY, action_parts, move_action
+from carolus_env.engine.rules import DISCS, NOBODY, TERRITORIES, action_parts, move_action
 from carolus_env.notation.vocabulary import team_names
 from carolus_env.records import position
 
@@ -17,18 +17,7 @@ _NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 
 class Scene:
-    """A game to be drawn; arguments as for `board.board_svg`.
-
-    Attributes:
-        state, rules: the game and its rules.
-        data: the state as `position.to_dict` gives it.
-        phase, player: those in ``data``.
-        names, teams: names of the seats and of the teams.
-        legal: legal actions to highlight; empty: none.
-        last: the last decision, described in words; None where there is none.
-        marks: the decisions that are marked.
-        new_castles: territories whose castle is another team's than before the first of them.
-    """
+    """A game to be drawn; arguments as for `board.board_svg`."""
 
     def __init__(
         self,
@@ -51,11 +40,11 @@ class Scene:
         self.teams = team_names(self.rules, self.names)
         self.legal: list[int] = engine.legal_actions(state).tolist() if legal else []
         self.last = None if last is None else MarkedMove(*last)
-        if turn is None:
-            self.marks = [self.last] if self.last else []
-        else:
-            self.marks = [MarkedMove(*decision) for decision in turn]
-        before = _owners(self.marks[0].data) if self.marks else {}
+        self.marks = [MarkedMove(*decision) for decision in turn or []]
+        if turn is None and self.last:
+            self.marks = [self.last]
+        before = _owners(position.to_dict(self.marks[0].before)) if self.marks else {}
+        # Territories whose castle is another team's than before the marked decisions.
         self.new_castles = [
             territory
             for territory, owner in _owners(self.data).items()
@@ -77,36 +66,28 @@ class Scene:
 
 
 class MarkedMove:
-    """A decision, and what it touched.
-
-    Attributes:
-        before, action: the state before it, and its action number.
-        data: that state as `position.to_dict` gives it.
-        seat: the player's.
-        territories: those of the region it concerned; empty: none.
-        walk: those of the region that the Emperor left; empty where he was not moved.
-        court: the seat and the clan of a paladin that was played to a court, or None.
-        clan: the clan of a paladin that was played to a region, or None.
-        disc: the seat and the number of a disc that was played, or None.
-    """
+    """A decision, and what it touched."""
 
     def __init__(self, before: np.void, action: int) -> None:
         self.before, self.action, self.seat = before, action, int(before["player"])
-        self.data = position.to_dict(before)
         kind, number, clan, destination = action_parts(action)
         self.disc = (self.seat, number) if kind == "disc" else None
         self.court = (self.seat, clan) if kind == "place" and destination == 0 else None
-        self.clan = clan if kind == "place" and destination > 0 else None
-        self.walk: Sequence[int] = self._territories(0) if kind == "move" else ()
-        self.territories: Sequence[int] = ()
+        self.clan = (
+            clan if kind == "place" and destination > 0 else None
+        )  # of a paladin to a region
+        self.walk = self._territories(0) if kind == "move" else []  # those that the Emperor left
+        self.territories: list[int] = []  # of the region that it concerned
         if kind == "move" or self.clan is not None:
             self.territories = self._territories(number if kind == "move" else destination - 1)
 
     def _territories(self, region: int) -> list[int]:
         """Return the territories of a region, counted from the Emperor's, clockwise."""
-        regions = self.data["regions"]
-        result: list[int] = regions[region % len(regions)]["territories"]
-        return result
+        count, firsts = int(self.before["regions"]), self.before["region_first"]
+        at = (int(self.before["emperor"]) + region) % count
+        first, after = int(firsts[at]), int(firsts[(at + 1) % count])
+        size = (after - first) % TERRITORIES
+        return [(first + k) % TERRITORIES for k in range(size)]
 
 
 def _owners(data: dict[str, Any]) -> dict[int, int]:

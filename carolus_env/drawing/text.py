@@ -46,13 +46,6 @@ def board_text(state: np.void, *, colour: bool = False) -> str:
     Emperor, and paladins (``r2 g1``). The other territories of the region show ``=`` and the number
     of the first. In a court, an upper-case letter means that the player controls the clan. ``+2``
     in a reserve stands for two undecided crowns.
-
-    Args:
-        state: the game.
-        colour: give clans, teams and the Emperor the colours of a terminal, which add no width.
-
-    Returns:
-        Lines that each end with a line break.
     """
     paint: Paint = painted if colour else lambda text, look: text
     data = position.to_dict(state)

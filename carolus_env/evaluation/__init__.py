@@ -1,27 +1,14 @@
 """Evaluation of agents: tournaments with ratings, rollouts of positions, a suite of decisions.
 
-`play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
-plays a `Plan`: every pair of agents, or one agent against the others. It keeps its games in a file,
-resumes after a crash, and stops when intervals are narrow enough or a test is decided.
+    >>> plan = evaluation.Plan(Rules(players=3), ("greedy", "random"), deals=100, seed=1)
+    >>> cup = evaluation.Tournament(plan)
+    >>> cup.run(workers=2, file="games.jsonl")
+    >>> cup.summary()["agents"]
 
-Games of one *deal* share the set-up and the dice of each seat; every deal is played in all
-seatings. The same seed gives the same games, on any number of processes and however many are
-played at once. See docs/evaluation.md.
-
-    >>> from carolus_env import bots, evaluation
-    >>> from carolus_env.engine.rules import Rules
-    >>> pair = bots.make("greedy"), bots.make("random")
-    >>> result = evaluation.play_pairing(pair, Rules(players=3), 300, seed=1)
-    >>> result.win_rate, result.ci95
-
-A tournament: ``seating`` plans who meets whom; ``games`` plays; ``tournament`` plays a plan, in
-blocks that workers play; ``journal`` is the results file; ``pairing`` has win rates,
-``ratings`` Elo, ``sequential`` stop rules; ``summary`` is all that was found; ``tables`` and
-``report`` (extra ``evaluation``) show it.
-One agent: ``ladder`` has opponents with ratings; ``placing`` and ``bench`` (CarolusBench) rate by
-them.
-Positions: ``rollouts`` compares choices by ``sampling`` games; ``suite`` holds decisions that were
-rolled out, ``regret`` measures agents by them.
+Tournaments: ``seating`` (plans), ``games``, ``tournament``, ``journal`` (their file), ``pairing``,
+``ratings``, ``sequential`` (stop rules), ``summary``, ``tables``, ``report``. One agent: ``ladder``
+(opponents with ratings), ``placing``, ``bench``. Positions: ``rollouts`` by ``sampling`` games,
+``suite`` (decisions that were rolled out), ``regret``.
 """
 
 from carolus_env.evaluation.games import (
@@ -39,24 +26,13 @@ from carolus_env.evaluation.pairing import (
     pairing_result,
     play_pairing,
 )
-from carolus_env.evaluation.seating import (
-    MOST_GAMES,
-    SCHEDULES,
-    Fixtures,
-    Meeting,
-    Plan,
-    meetings,
-    pairing_tables,
-)
+from carolus_env.evaluation.seating import Fixtures, Plan, pairing_tables
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.tournament import Tournament
 
 __all__ = [
-    "MOST_GAMES",
-    "SCHEDULES",
     "ArenaError",
     "Fixtures",
-    "Meeting",
     "PairingResult",
     "Plan",
     "Progress",
@@ -67,7 +43,6 @@ __all__ = [
     "Tournament",
     "game_record",
     "mean_interval",
-    "meetings",
     "pairing_result",
     "pairing_tables",
     "play_and_record",

@@ -14,45 +14,30 @@ from typing import Any, Final
 from carolus_env.bots import Agent
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import ladder
+from carolus_env.evaluation import journal, ladder
 from carolus_env.evaluation.games import Results
-from carolus_env.evaluation.journal import ResultsFileError, changes
 from carolus_env.evaluation.regret import measure
 from carolus_env.evaluation.sampling import value_function
 from carolus_env.evaluation.seating import Plan
 from carolus_env.evaluation.suite import Suite, shipped
+from carolus_env.system import untrusted
 from carolus_env.system.files import locked, write_json
-from carolus_env.system.untrusted import DataError, check, expect, get, only, parse_json
 
-NAME: Final = "CarolusBench 1"
-"""Name of the protocol in papers, with its version."""
-LADDER: Final = "db6064c51e65"
-"""Hash of the ladder (`ladder.digest`)."""
-SUITES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}
-"""Hash of the suite, by number of players."""
+NAME: Final = "CarolusBench 1"  # in papers, with its version
+LADDER: Final = "db6064c51e65"  # hash of the ladder (`ladder.digest`)
+SUITES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}  # hash by players
 NETWORKS: Final = {2: "d671b8111ca0", 3: "1dfff2e6b55e", 4: "794e0e15cdac"}
 """Hash of the value network by which choices that the suite does not list are rolled out."""
-HALF: Final = "report"
-"""Split of the suite's decisions."""
-RUNGS: Final = 4
-"""Number of rungs that the agent meets: those nearest to a rough rating."""
-GUESS_GAMES: Final = 24
-"""Games against each rung that is asked for the rough rating."""
-GUESS_SEED: Final = 21_261_123
-"""Seed of the first deal of these games."""
-DEALS: Final = {2: 125, 3: 42, 4: 125}
-"""Deals against each rung, by number of players; each is played in all seatings."""
-SEED: Final = 20_261_123
-"""Seed of the first deal."""
+HALF: Final = "report"  # of the suite's decisions
+RUNGS: Final = 4  # that the agent meets: those nearest to a rough rating
+GUESS_GAMES: Final = 24  # against each rung that is asked for the rough rating
+GUESS_SEED: Final = 21_261_123  # of the first deal of these games
+DEALS: Final = {2: 125, 3: 42, 4: 125}  # against each rung by players, each in all seatings
+SEED: Final = 20_261_123  # of the first deal
 
 
 def suite(players: int) -> Suite:
-    """Return the suite of positions, after checking that the package has the protocol's content.
-
-    Raises:
-        ValueError: for a number of players that the protocol does not have, and where the
-            package's ladder or suite is not the protocol's.
-    """
+    """Return the suite of positions, after checking that the package has the protocol's content."""
     if players not in DEALS:
         raise ValueError(f"{NAME} has {sorted(DEALS)} players, got {players!r}")
     positions = shipped(players)
@@ -98,42 +83,36 @@ def regret(agent: Agent, players: int) -> dict[str, Any]:
 
 
 def read(path: Path, agent: Agent) -> dict[str, Any]:
-    """Return what `write` wrote for this agent.
-
-    Raises:
-        ResultsFileError: for another file, another agent, or one that has been changed since.
-    """
+    """Return what `write` wrote for this agent; one that has changed since is refused."""
     try:
-        content: dict[str, Any] = check(parse_json(path.read_bytes()), dict, "it")
-        expect(content, protocol=NAME, agent=agent.name, ladder=LADDER)
-        get(content, "left_out", dict)
-        parts = get(content, "players", dict)
-        only(parts, map(str, DEALS), "players")
+        content: dict[str, Any] = untrusted.check(
+            untrusted.parse_json(path.read_bytes()), dict, "it"
+        )
+        untrusted.expect(content, protocol=NAME, agent=agent.name, ladder=LADDER)
+        untrusted.get(content, "left_out", dict)
+        parts = untrusted.get(content, "players", dict)
+        untrusted.only(parts, map(str, DEALS), "players")
         for players in parts:
-            part = get(parts, players, dict, "players")
-            sources = get(part, "sources", dict, f"players.{players}")
+            part = untrusted.get(parts, players, dict, "players")
+            sources = untrusted.get(part, "sources", dict, f"players.{players}")
             now = fingerprint(agent, int(players))
-            if changed := changes([agent.name], [sources], [now]):
-                raise DataError(f"of {', and '.join(changed[0].split(': ', 1))}")
+            if changed := journal.changes([agent.name], [sources], [now]):
+                raise ValueError(f"of {', and '.join(changed[0].split(': ', 1))}")
     except ValueError as error:
-        raise ResultsFileError(path, None, str(error)) from None
+        raise journal.ResultsFileError(path, None, str(error)) from None
     return content
 
 
 def write(
     path: Path, agent: Agent, players: Mapping[str, Any], left_out: Mapping[str, str]
 ) -> None:
-    """Add numbers of players to the file of an agent's results; the others stay.
-
-    Raises:
-        ResultsFileError: see `read`.
-        BusyError, OSError: when it cannot be written.
-    """
+    """Add numbers of players to the file of an agent's results, see `read`; the others stay."""
     with locked(path):
         old = read(path, agent) if path.exists() else {"players": {}, "left_out": {}}
-        content: dict[str, Any] = {"protocol": NAME, "agent": agent.name, "ladder": LADDER}
-        content["players"] = {**old["players"]}
-        for number, part in players.items():
-            sources = fingerprint(agent, int(number))
-            content["players"][number] = {"seed": SEED, "sources": sources, **part}
-        write_json(path, {**content, "left_out": {**old["left_out"], **left_out}})
+        about: dict[str, Any] = {"protocol": NAME, "agent": agent.name, "ladder": LADDER}
+        new = {
+            number: {"seed": SEED, "sources": fingerprint(agent, int(number)), **part}
+            for number, part in players.items()
+        }
+        about |= {"players": old["players"] | new, "left_out": {**old["left_out"], **left_out}}
+        write_json(path, about)

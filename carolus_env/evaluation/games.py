@@ -1,12 +1,8 @@
 """Games side by side: all agents to move are asked, then all answers are played, in lockstep.
 
-A game depends on the seed, its deal, its seating and its agents, not on how many games are played
-at once or in which order. A *deal* is the territories, the first player and, for each seat, the
-faces of all its rolls, whatever is played. So games of one deal differ only in who sits where,
-and luck that comes from the dice alone cancels.
-
-Every seat of every game has its own random stream for the agent there. Agents get copies of the
-states; the generator in a copy comes from that stream and does not reveal the dice.
+A game depends on the seed, its deal, its seating and its agents, not on the games beside it. Those
+of one *deal* share the set-up, the first player and, for each seat, the faces of all its rolls.
+Agents have random streams of their own, and get copies of the states that do not reveal the dice.
 """
 
 from __future__ import annotations
@@ -39,21 +35,22 @@ Progress = Callable[[int], None]
 Results = npt.NDArray[np.void]
 """``(G,)`` finished games with the same rules, records of `result_type`."""
 
+Actions = list[npt.NDArray[np.uint8]]  # of each game
+
 
 def result_type(players: int) -> np.dtype[np.void]:
     """Return the dtype of a finished game's result; fields of shape ``(players,)`` are by seat."""
-    seats = (players,)
     return np.dtype(
         [
             ("deal", "i8"),
             ("seating", "i8"),
-            ("table", "i8", seats),  # the agent there, by its number
-            ("shares", "f8", seats),  # win shares, with sum 1, as `engine.win_shares`
-            ("castles", "u1", seats),  # in play at the end, of the seat's team
+            ("table", "i8", players),  # the agent there, by its number
+            ("shares", "f8", players),  # win shares, with sum 1, as `engine.win_shares`
+            ("castles", "u1", players),  # in play at the end, of the seat's team
             ("rounds", "u4"),  # rounds begun
             ("reason", "u1"),  # why the game ended: index of `rules.REASON_NAMES`
-            ("decisions", "i4", seats),
-            ("seconds", "f8", seats),  # each decision counts as its part of a batch's time
+            ("decisions", "i4", players),
+            ("seconds", "f8", players),  # each decision counts as its part of a batch's time
         ]
     )
 
@@ -61,10 +58,8 @@ def result_type(players: int) -> np.dtype[np.void]:
 class ArenaError(failures.UserError):
     """A tournament cannot continue: an agent failed or broke the rules, or something is missing.
 
-    Attributes:
-        agent: name of the agent at fault; None: not an agent's fault.
-        reason: a description; the text of the error names the agent too.
-        traceback: the agent's own traceback, as Python prints it; empty without one.
+    ``agent`` is the name of the agent at fault, or None; ``reason`` a description without it;
+    ``traceback`` the agent's own, as Python prints it, or empty.
     """
 
     traceback = ""
@@ -75,13 +70,7 @@ class ArenaError(failures.UserError):
 
 
 def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
-    """Return an `ArenaError` that names the agent once, in front unless the error names it.
-
-    Args:
-        error: the agent's exception; one with an attribute ``agent`` names it (`bots.AgentError`).
-        agent: the agent's name.
-        what: text after the name, where the error does not name the agent.
-    """
+    """Return an `ArenaError` that names the agent once, in front unless the error names it."""
     if isinstance(named := getattr(error, "agent", None), str):
         result = ArenaError(str(error), named, str(getattr(error, "reason", error)))
     else:
@@ -117,27 +106,19 @@ def play_games(
     seed: int,
     progress: Progress | None = None,
 ) -> Results:
-    """Play games to their end, many at once.
+    """Play games to their end, many at once; returns ``(G,)`` records of `result_type`.
 
-    Args:
-        tables: ``(G, players)`` whole numbers: which of ``agents`` sits at each seat of each game;
-            game ``g`` is of deal ``g``. Or `Fixtures`, which name deals, seatings and meetings:
-            games of one deal have the same set-up and dice, and the agents' random streams depend
-            on deal, seating and meeting.
-        agents: the players; each answers all games in which it is to move in one batch.
-        rules: rules of all games.
-        seed: 0 to 2^64 - 1; no two seeds share a deal (`engine.setup.Deals`).
-        progress: a function of the number of finished games.
-
-    Returns:
-        ``(G,)`` records, see `result_type`.
+    ``tables`` are ``(G, players)`` whole numbers: which of ``agents`` sits at each seat; game ``g``
+    is of deal ``g``. Or `Fixtures`: games of a deal have the same set-up and dice, and the agents'
+    random streams depend on deal, seating and meeting. Each agent answers all games in which it is
+    to move in one batch. ``seed`` is 0 to 2^64 - 1; no two seeds share a deal.
 
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.
         Stopped: when the work is to end (`system.cancellation`).
         ValueError: for impossible tables, deals, seatings or an impossible seed.
     """
-    return _play(tables, agents, rules, seed, progress, None)
+    return play_and_record(tables, agents, rules, seed=seed, progress=progress)[0]
 
 
 def play_and_record(
@@ -147,35 +128,8 @@ def play_and_record(
     *,
     seed: int,
     progress: Progress | None = None,
-) -> tuple[Results, list[npt.NDArray[np.uint8]]]:
+) -> tuple[Results, Actions]:
     """Play games as `play_games` does; returns the actions of each game, too (`game_record`)."""
-    actions: list[npt.NDArray[np.uint8]] = []
-    return _play(tables, agents, rules, seed, progress, actions), actions
-
-
-def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
-    """Return the record of a game that `play_and_record` played (`carolus_env.records`).
-
-    Args:
-        rules: the game's rules.
-        seed: the seed given to `play_and_record`.
-        deal: the game's deal.
-        actions: the game's actions.
-    """
-    deals = Deals.of(seed, np.array([deal]))
-    start = deals.games(rules, roll=False)
-    return make_record(start, actions.tolist(), dice=deals.dice()[0])
-
-
-def _play(
-    tables: npt.ArrayLike | Fixtures,
-    agents: Sequence[Agent],
-    rules: Rules,
-    seed: int,
-    progress: Progress | None,
-    actions: list[npt.NDArray[np.uint8]] | None,
-) -> Results:
-    """Play as many games side by side as `SIDE_BY_SIDE` allows, then the next ones."""
     instance("rules", rules, Rules, "carolus_env.Rules")
     instance("agents", agents, Sequence, "a list of agents")
     for agent in agents:
@@ -184,16 +138,20 @@ def _play(
     fixtures = fixtures.checked(len(agents), rules.players)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     results = np.zeros(len(fixtures.tables), result_type(rules.players))
+    actions: Actions = []
     for start in range(0, len(results), SIDE_BY_SIDE):
         rows = slice(start, start + SIDE_BY_SIDE)
         report = (lambda done, start=start: progress(start + done)) if progress else None
         block = Fixtures(*(column[rows] for column in fixtures))
-        log = _side_by_side(block, results[rows], agents, rules, seed, report)
-        if actions is not None:
-            games, played = (np.concatenate(column) for column in zip(*log, strict=True))
-            ends = np.cumsum(np.bincount(games, minlength=len(block.deals)))[:-1]
-            actions += np.split(played[np.argsort(games, kind="stable")], ends)
-    return results
+        actions += _side_by_side(block, results[rows], agents, rules, seed, report)
+    return results, actions
+
+
+def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
+    """Return the record of a game, from the actions that `play_and_record` returned for it."""
+    deals = Deals.of(seed, np.array([deal]))
+    start = deals.games(rules, roll=False)
+    return make_record(start, actions.tolist(), dice=deals.dice()[0])
 
 
 def _side_by_side(
@@ -203,8 +161,8 @@ def _side_by_side(
     rules: Rules,
     seed: int,
     progress: Progress | None,
-) -> list[tuple[Ints, npt.NDArray[np.uint8]]]:
-    """Play games in lockstep and fill in their results; returns rows and actions of each step."""
+) -> Actions:
+    """Play games in lockstep and fill in their results; returns the actions of each."""
     deals = Deals.of(seed, fixtures.deals)
     states, dice = deals.games(rules, roll=False), deals.dice()
     streams = deals.streams(fixtures.seatings, fixtures.meetings)
@@ -213,14 +171,13 @@ def _side_by_side(
         chance.roll_dealt(states, dice, rows)
         return rows
 
-    log: list[tuple[Ints, npt.NDArray[np.uint8]]] = []
-    done = 0
+    steps, done = [], 0
     games = lockstep.Games(states, fixtures.tables, streams)
     try:
         for step in lockstep.play(games, agents, roll, answer=answer):
             results["decisions"][step.rows, step.seats] += 1
             results["seconds"][step.rows, step.seats] += step.seconds
-            log.append((step.rows, step.actions.astype(np.uint8)))
+            steps.append((step.rows.astype(np.uint16), step.actions.astype(np.uint8)))
             over = int((states["phase"][step.rows] == OVER).sum())
             done += over
             if over and progress is not None:
@@ -235,24 +192,18 @@ def _side_by_side(
             f"legal are {error.legal}"
         )
         raise ArenaError(f"agent {agent!r} {reason}", agent, reason) from None
-    team = [rules.team(seat) for seat in range(rules.players)]
     results["deal"], results["seating"] = fixtures.deals, fixtures.seatings
-    results["table"], results["shares"] = (
-        fixtures.tables,
-        engine.win_shares(states).reshape(fixtures.tables.shape),
-    )
-    results["castles"] = states["castles"][:, team]
+    results["table"] = fixtures.tables
+    results["shares"] = engine.win_shares(states).reshape(fixtures.tables.shape)
+    results["castles"] = states["castles"][:, [rules.team(seat) for seat in range(rules.players)]]
     results["rounds"], results["reason"] = states["round"], states["reason"]
-    return log
+    rows, actions = (np.concatenate(column) for column in zip(*steps, strict=True))
+    ends = np.cumsum(results["decisions"].sum(axis=1))[:-1]
+    return np.split(actions[np.argsort(rows, kind="stable")], ends)
 
 
 def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
-    """Return the agent's actions. Whether they are legal is checked when they are played.
-
-    Raises:
-        ArenaError: when it fails, does not answer one whole number a game, or, from a user's file,
-            changes the states.
-    """
+    """Return the agent's actions. Whether they are legal is checked when they are played."""
     # Agents from a user's file come wrapped in checks, most of which would be done twice here.
     checked = isinstance(agent, Checked)
     player = agent.agent if isinstance(agent, Checked) else agent
@@ -263,7 +214,6 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
         raise
     except (Exception, SystemExit) as error:
         raise agent_error(error, agent.name, f" failed with {failures.message(error)}") from error
-    reason = ""
     if checked and states.tobytes() != before:
         reason = CHANGED
     elif actions.dtype.kind not in "iu" or actions.shape != states.shape:
@@ -271,9 +221,9 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
             f"must answer one whole number a game, shape {states.shape}, "
             f"got shape {actions.shape} and dtype {actions.dtype}"
         )
-    if reason:
-        raise ArenaError(f"agent {agent.name!r} {reason}", agent.name, reason)
-    return actions
+    else:
+        return actions
+    raise ArenaError(f"agent {agent.name!r} {reason}", agent.name, reason)
 
 
 def warm_up(agents: Sequence[Agent], rules: Rules) -> None:
@@ -289,10 +239,7 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> None:
 
 
 def refusal(agent: Agent, rules: Rules) -> str:
-    """Return why an agent cannot play by these rules, in one line; empty if it can.
-
-    It is asked for the first decision of a game.
-    """
+    """Return in a line why an agent cannot decide at the start of a game; empty if it can."""
     try:
         answer(agent, engine.new_games(rules, 1, seed=0), new_streams(0, 1))
     except ArenaError as error:

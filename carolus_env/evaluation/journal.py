@@ -1,10 +1,8 @@
 """The results file of a tournament: JSON Lines, append-only, so a crash loses little.
 
 The first line is the header: format, version, the `Plan`, versions of the software, and hashes of
-what the agents play by. Then comes one line for each block of games that were played together, in
-the order of the plan: a list for each statistic of `FIELDS`, with a value for each game. What
-follows from the plan is not written. docs/formats.md describes the keys.
-
+what the agents play by. Then comes a line for each block of games that were played together, with
+what does not follow from the plan; docs/formats.md describes the keys.
 Results files are untrusted: parsed, checked, refused with a `ResultsFileError`, but never run.
 """
 
@@ -26,8 +24,7 @@ from carolus_env.system.untrusted import DataError, check, cut, expect, get, par
 Sources = Sequence[Mapping[str, str]]
 """What each agent of a plan plays by, see `bots.fingerprint`."""
 
-FORMAT: Final = "carolus-tournament"
-VERSION: Final = 1
+FORMAT: Final[dict[str, str | int]] = {"format": "carolus-tournament", "version": 1}
 FIELDS: Final = {
     "shares": (0, 1),
     "castles": (0, 15),
@@ -42,19 +39,15 @@ _MOST_SECONDS: Final = 1e15
 class ResultsFileError(ValueError):
     """A file that holds no results of a tournament, or those of another one.
 
-    Attributes:
-        path: the file.
-        line: line number, counted from 1; None: the file as a whole.
-        reason: a description of what is wrong.
+    ``path`` is the file, ``line`` the number of the line from 1, or None, ``reason`` what is wrong.
     """
 
     def __init__(self, path: str | os.PathLike[str], line: int | None, reason: str) -> None:
-        where = os.fspath(path) if line is None else f"{os.fspath(path)}, line {line}"
-        super().__init__(f"{where}: {reason}")
+        super().__init__(os.fspath(path), line, reason)
         self.path, self.line, self.reason = os.fspath(path), line, reason
 
-    def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
-        return type(self), (self.path, self.line, self.reason)
+    def __str__(self) -> str:
+        return f"{self.path}{'' if self.line is None else f', line {self.line}'}: {self.reason}"
 
 
 class Saved(NamedTuple):
@@ -70,27 +63,16 @@ class Saved(NamedTuple):
 
 
 def begin(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Log:
-    """Create a new file with its header.
-
-    Raises:
-        ResultsFileError: when the file exists.
-        OSError: when it cannot be written.
-    """
-    header = {"format": FORMAT, "version": VERSION, **plan.to_dict()}
+    """Create a new file with its header."""
+    header = {**FORMAT, **plan.to_dict(), "versions": versions(), "sources": sources}
     try:
-        return Log.create(path, json_line({**header, "versions": versions(), "sources": sources}))
+        return Log.create(path, json_line(header))
     except FileExistsError:
         raise ResultsFileError(path, None, "exists; resume it or move it") from None
 
 
 def resume(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> tuple[Log, Saved]:
-    """Open a file to go on after its last complete line.
-
-    Raises:
-        ResultsFileError: when it is damaged, or belongs to another tournament; the text names
-            what differs.
-        OSError: when it cannot be read or written.
-    """
+    """Open a file to go on after its last complete line; one of another tournament is refused."""
     saved = read_games(path)
     old, new = ({**each.to_dict(), **each.rules.to_dict()} for each in (saved.plan, plan))
     pairs = [(key, old[key], new[key]) for key in new if key != "rules"]
@@ -105,13 +87,11 @@ def resume(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> tuple[
 
 def append(log: Log, plan: Plan, start: int, results: Results, wall: float) -> None:
     """Write the games from number ``start`` on as a block; see `Log.append`."""
-    spent = np.bincount(
-        results["table"].ravel(), results["seconds"].ravel(), minlength=len(plan.agents)
-    )
-    block: dict[str, Any] = {"games": [start, start + len(results)]}
+    tables, seconds = results["table"].ravel(), results["seconds"].ravel()
+    spent = np.bincount(tables, seconds, len(plan.agents)).round(9)
+    block = {"games": [start, start + len(results)]}
     block |= {name: results[name].tolist() for name in FIELDS}
-    block["seconds"] = [round(seconds, 9) for seconds in spent.tolist()]
-    log.append(json_line({**block, "wall": round(wall, 6)}))
+    log.append(json_line({**block, "seconds": spent.tolist(), "wall": round(wall, 6)}))
 
 
 def changes(agents: Sequence[str], old: Sources, new: Sources) -> list[str]:
@@ -142,7 +122,8 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
         raise ResultsFileError(path, 1, "the header is missing")
     number, games, wall = 1, 0, 0.0
     try:
-        plan, made_with, sources = _read_header(parse_json(lines[0]))
+        header = check(parse_json(lines[0]), dict, "the header")
+        plan, sources = _read_header(header)
         parts = [np.zeros(0, result_type(plan.rules.players))]
         for line in lines[1:]:
             number += 1
@@ -152,13 +133,13 @@ def read_games(path: str | os.PathLike[str]) -> Saved:
             wall += float(_numbers(block, "wall", "f8", (), 0, _MOST_SECONDS))
     except DataError as error:
         raise ResultsFileError(path, number, str(error)) from None
-    return Saved(plan, np.concatenate(parts), wall, made_with, sources, size, cut_off)
+    results = np.concatenate(parts)
+    return Saved(plan, results, wall, header["versions"], sources, size, cut_off)
 
 
-def _read_header(data: Any) -> tuple[Plan, dict[str, str], list[dict[str, str]]]:
-    header = check(data, dict, "the header")
-    expect(header, format=FORMAT, version=VERSION)
-    made_with = get(header, "versions", dict)
+def _read_header(header: dict[str, Any]) -> tuple[Plan, list[dict[str, str]]]:
+    expect(header, **FORMAT)
+    get(header, "versions", dict)
     sources = get(header, "sources", list)
     for index, each in enumerate(sources):
         for name in check(each, dict, f"sources[{index}]"):
@@ -169,7 +150,7 @@ def _read_header(data: Any) -> tuple[Plan, dict[str, str], list[dict[str, str]]]
         raise DataError(cut(str(error))) from None
     if len(sources) != len(plan.agents):
         raise DataError(f"sources must be one for each agent, got {len(sources)}")
-    return plan, made_with, sources
+    return plan, sources
 
 
 def _read_block(block: dict[str, Any], plan: Plan, games: int) -> Results:

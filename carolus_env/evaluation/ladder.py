@@ -1,10 +1,8 @@
 """The ladder: agents of stepped strength, with ratings that were measured once.
 
 An agent that plays a few rungs near its own strength has a rating on a scale that everyone shares.
-``make ladder`` plays the rungs against each other and writes their ratings to ``ladder.json``;
-docs/evaluation.md shows those without errors. `planner` is the anchor: its rating is 0.
+``make ladder`` plays the rungs against each other and writes their ratings to ``ladder.json``.
 
-    >>> from carolus_env.evaluation import ladder
     >>> [rung.spec for rung in ladder.nearest(2, -700.0, 3)]
     >>> elo, low, high = ladder.place(Rules(2), {"greedy": results})
 """
@@ -29,9 +27,7 @@ from carolus_env.evaluation.ratings import ELO, rate
 from carolus_env.system.arrays import F64
 
 FILE: Final = Path(__file__).with_name("ladder.json")
-"""The measured ratings."""
-ANCHOR: Final = "planner"
-"""The rung whose rating is 0."""
+ANCHOR: Final = "planner"  # the rung whose rating is 0
 
 
 @dataclass(frozen=True)
@@ -40,57 +36,35 @@ class Rung:
 
     spec: str
     elo: float
-    low: float
-    """Lower end of the 95 % interval."""
+    low: float  # the ends of the rating's 95 % interval
     high: float
-    """Upper end of the 95 % interval."""
-    gap: Sequence[float]
-    """Elo points above the rung below, and the two ends of their 95 % interval."""
-    wins: Sequence[float]
-    """Win rates against the rung below, and against the one below that."""
+    gap: Sequence[float]  # Elo points above the rung below, and the ends of their 95 % interval
+    wins: Sequence[float]  # win rates against the rung below, and against the one below that
 
 
 @cache
 def rungs(players: int) -> tuple[Rung, ...]:
-    """Return all rungs for that number of players, the weakest first.
-
-    Raises:
-        ValueError: for another number of players than 2, 3 or 4.
-    """
+    """Return all rungs for that number of players, the weakest first."""
     if players not in (2, 3, 4):
         raise ValueError(f"the ladder has [2, 3, 4] players, got {players!r}")
     return tuple(Rung(**row) for row in json.loads(FILE.read_text())["players"][str(players)])
 
 
 def digest(players: Mapping[str, Any] | None = None) -> str:
-    """Return the ladder's hash: the same hash means the same ratings.
-
-    Args:
-        players: the content of `FILE` by number of players; None: the package's.
-    """
+    """Return the hash of ratings by number of players, as in `FILE`; None: of the package's."""
     result = json.loads(FILE.read_text())["players"] if players is None else players
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def nearest(players: int, elo: float, count: int = 1) -> list[Rung]:
-    """Return the rungs whose ratings are nearest to ``elo``, the nearest first.
-
-    Args:
-        players: 2, 3 or 4.
-        elo: a rating.
-        count: maximum number of rungs.
-    """
+    """Return the rungs whose ratings are nearest to ``elo``, the nearest first."""
     return sorted(rungs(players), key=lambda rung: abs(rung.elo - elo))[:count]
 
 
 def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
     """Return a rough rating: between the rungs that an agent beats and those that beat it.
 
-    Args:
-        agent: the agent to rate.
-        rules: rules of all games.
-        games: games against each rung that a bisection comes to.
-        seed: seed of the first deal.
+    A bisection finds them, by so many games against each rung that it comes to.
     """
     known = rungs(rules.players)
     below, above = -1, len(known)  # rungs that it beats and loses to
@@ -104,34 +78,25 @@ def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
     return (known[max(below, 0)].elo + known[min(above, len(known) - 1)].elo) / 2
 
 
-def place(
-    rules: Rules, met: Mapping[str, Results], *, seed: int = 0, bootstraps: int = 1000
-) -> tuple[float, float, float]:
+def place(rules: Rules, met: Mapping[str, Results]) -> tuple[float, float, float]:
     """Rate an agent by its games against rungs, whose ratings are taken as given.
 
     The prior is one drawn deal, which the rungs share. The interval covers the luck of these games,
     not the uncertainty of the rungs' own ratings.
 
     Args:
-        rules: rules of the games: who is whose partner.
-        met: games against each rung, by spec; the agent is number 0 in their tables
-            and sits in every seating equally often. Games of the same deal share luck.
-        seed: seed of the bootstrap.
-        bootstraps: number of refits.
+        met: games against each rung, by spec; the agent is number 0 in their tables and sits in
+            every seating equally often. Games of the same deal share luck.
 
     Returns:
         The rating in Elo points above `ANCHOR`, and the ends of its 95 % interval.
-
-    Raises:
-        ValueError: when no rung was met, or one is unknown.
     """
-    players = rules.players
-    known = {rung.spec: rung.elo for rung in rungs(players)}
+    known = {rung.spec: rung.elo for rung in rungs(rules.players)}
     if not met:
         raise ValueError("a place on the ladder needs games against a rung, got none")
     for spec in met:
         if spec not in known:
-            raise ValueError(f"no rung of the ladder for {players} players: {spec!r}")
+            raise ValueError(f"no rung of the ladder for {rules.players} players: {spec!r}")
     games = list(met.values())
     result = rate(
         np.concatenate([np.where(some["table"] == 0, 0, k) for k, some in enumerate(games, 1)]),
@@ -139,9 +104,7 @@ def place(
         np.concatenate([some["deal"] for some in games]),
         len(games) + 1,
         fixed={k: known[spec] for k, spec in enumerate(met, 1)},
-        prior=2 if players == 3 else 1,  # a deal of two agents has two line-ups there
-        seed=seed,
-        bootstraps=bootstraps,
+        prior=2 if rules.players == 3 else 1,  # a deal of two agents has two line-ups there
     )
     return float(result.elo[0]), float(result.low[0]), float(result.high[0])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from carolus_env.bots import AgentLike, make
 from carolus_env.engine.rules import REASON_NAMES, Rules
 from carolus_env.evaluation.games import Progress, Results, play_games, warm_up
-from carolus_env.evaluation.seating import Plan, deals_for, pairing
+from carolus_env.evaluation.seating import Plan, deals_for, seatings_of
 from carolus_env.system.arrays import F64
 from carolus_env.system.options import instance
 
@@ -54,71 +53,56 @@ class PairingResult:
 def pairing_result(
     agents: Sequence[str], results: Results, pair: tuple[int, int] = (0, 1)
 ) -> PairingResult:
-    """Count the games of two agents against each other.
+    """Count the games of two agents against each other; those of other agents are left out.
 
-    An agent scores its seats' share of the win: 1 when only they won, 0.5 when one seat of each
-    agent shares the win. In a game that was cut off all teams have the same share.
-
-    The win rate is the mean score. Between equals it is 0.5, also with three players: there an
-    agent has one seat in half of the games (expected share 1/3) and two in the other half (2/3).
-
-    The interval allows for what games of one deal have in common (`mean_interval`).
-
-    Args:
-        agents: the names, by number.
-        results: games; those of other agents are left out.
-        pair: numbers of the two.
+    The win rate is the mean score. An agent scores its seats' share of the win: 1 when only they
+    won, 0.5 when one seat of each agent shares the win. In a game that was cut off all teams have
+    the same share. Between equals the rate is 0.5, also with three players: there an agent has one
+    seat in half of the games (expected share 1/3) and two in the other half (2/3). The interval
+    allows for what games of one deal have in common (`mean_interval`).
 
     Raises:
         ValueError: when there is no game to count.
     """
-    names = agents[pair[0]], agents[pair[1]]
-    results = games_of(results, pair)
-    games = len(results)
-    if games == 0:
-        raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
+    first, second = agents[pair[0]], agents[pair[1]]
     seats = np.stack([results["table"] == k for k in pair])
+    met = seats.any(axis=2).all(axis=0) & (seats[0] | seats[1]).all(axis=1)
+    results, seats = results[met], seats[:, met]
+    if not len(results):
+        raise ValueError(f"no game of {first!r} and {second!r} to count")
     scores = (results["shares"] * seats).sum(axis=2)
-    wins = (scores > 1 - 1e-9).sum(axis=1)
+    wins = (scores > 1 - 1e-9).sum(axis=1).tolist()
     low, high = mean_interval(scores[0], results["deal"])
     rate = float(scores[0].mean())
     castles = [float(np.average(results["castles"], weights=m, axis=1).mean()) for m in seats]
-    decisions = (results["decisions"] * seats).sum(axis=(1, 2))
-    seconds = (results["seconds"] * seats).sum(axis=(1, 2))
+    decisions = (results["decisions"] * seats).sum(axis=(1, 2)).tolist()
+    seconds = (results["seconds"] * seats).sum(axis=(1, 2)).tolist()
     return PairingResult(
-        agents=names,
+        agents=(first, second),
         deals=len(np.unique(results["deal"])),
-        games=games,
-        wins=(int(wins[0]), int(wins[1])),
-        draws=games - int(wins.sum()),
+        games=len(results),
+        wins=(wins[0], wins[1]),
+        draws=len(results) - sum(wins),
         win_rate=(rate, 1 - rate),
         ci95=((low, high), (1 - high, 1 - low)),
         mean_rounds=float(results["rounds"].mean()),
         mean_castles=(castles[0], castles[1]),
         ends=count_ends(results),
-        decisions=(int(decisions[0]), int(decisions[1])),
-        seconds=(float(seconds[0]), float(seconds[1])),
+        decisions=(decisions[0], decisions[1]),
+        seconds=(seconds[0], seconds[1]),
     )
 
 
-def games_of(results: Results, pair: tuple[int, int]) -> Results:
-    """Return the games in which these two agents sat, and no other."""
-    first, second = (results["table"] == k for k in pair)
-    return results[first.any(axis=1) & second.any(axis=1) & (first | second).all(axis=1)]
+def deal_scores(games: Results, agent: int) -> F64:
+    """Return an agent's mean score in each deal, ``(D,)``, of ``(D, S)`` games of a pair."""
+    scores: F64 = (games["shares"] * (games["table"] == agent)).sum(axis=2).mean(axis=1)
+    return scores
 
 
-def deal_scores(results: Results, pair: tuple[int, int]) -> tuple[F64, int]:
-    """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal.
-
-    Args:
-        results: complete deals of one plan.
-        pair: two agents that meet.
-    """
-    met = games_of(results, pair)
-    scores = (met["shares"] * (met["table"] == pair[0])).sum(axis=1)
-    _, places, sizes = np.unique(met["deal"], return_inverse=True, return_counts=True)
-    sums = np.bincount(places.reshape(-1), weights=scores)
-    return sums / sizes, int(sizes[0]) if len(sizes) else 0
+def count_ends(results: Results) -> dict[str, int]:
+    """Return the number of games by the reason for their end."""
+    reasons, counts = np.unique(results["reason"], return_counts=True)
+    return {str(REASON_NAMES[k]): n for k, n in zip(reasons, counts.tolist(), strict=True)}
 
 
 def play_pairing(
@@ -131,12 +115,8 @@ def play_pairing(
 ) -> PairingResult:
     """Let two agents play each other, every deal in every seating.
 
-    Args:
-        agents: the two, each a spec string or an agent; they may be the same object.
-        rules: rules of all games.
-        games: number of games; rounded up to whole deals (of 2 games, or 6 for three players).
-        seed: 0 to 2^64 - 1; no two seeds share a deal.
-        progress: a function of the number of finished games.
+    ``agents`` are spec strings or agents, and may be the same object. ``games`` is rounded up to
+    whole deals, of 2 games, or of 6 for three players.
 
     Raises:
         ArenaError, ValueError: as `play_games` and `bots.make`; ValueError for an impossible number
@@ -145,48 +125,27 @@ def play_pairing(
     instance("agents", agents, Sequence, "two agents or their spec strings")
     if len(agents) != 2:
         raise ValueError(f"agents must be two, got {len(agents)}")
-    first, second = map(make, agents)
-    names = first.name, second.name
-    deals = deals_for(games, len(pairing(rules).seatings))
+    pair = make(agents[0]), make(agents[1])
+    names = pair[0].name, pair[1].name
+    deals = deals_for(games, len(seatings_of(rules)))
     plan = Plan(rules, names, deals=deals, seed=seed)
-    warm_up((first, second), rules)
-    fixtures = plan.fixtures(0, plan.games)
-    results = play_games(fixtures, (first, second), rules, seed=seed, progress=progress)
+    warm_up(pair, rules)
+    results = play_games(plan.fixtures(0, plan.games), pair, rules, seed=seed, progress=progress)
     return pairing_result(names, results)
 
 
-def count_ends(results: Results) -> dict[str, int]:
-    """Return the number of games by the reason for their end."""
-    counts = np.bincount(results["reason"]).tolist()
-    return {str(REASON_NAMES[reason]): count for reason, count in enumerate(counts) if count}
+def mean_interval(values: F64, deals: npt.NDArray[np.int64] | None = None) -> tuple[float, float]:
+    """Return the 95 % interval (low, high) for the mean of ``(N,)`` values from 0 to 1.
 
-
-def mean_interval(
-    values: npt.NDArray[np.float64],
-    deals: npt.NDArray[np.int64] | None = None,
-    confidence: float = 0.95,
-) -> tuple[float, float]:
-    """Return the interval (low, high) for the mean of values from 0 to 1, by default 95 %.
-
-    For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
-    within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)
-    has none. Other values count as ``n / c`` zeros and ones, with c Kish's design effect: the
-    variance of the values' mean, divided by that of as many independent zeros and ones (as in
-    Korn and Graubard, Survey Methodology 24, 1998). Values between 0 and 1 make c smaller.
-
-    Deals are independent, values of one deal are not. So the variance is taken from sums over
-    deals: luck that the seatings of a deal cancel makes c smaller, and what they have in common
-    makes it larger. Each deal has every seating once, so the advantage of a seat does not count.
-    For c alone a zero and a one are added, each as another deal, which keeps some width when all
-    values are the same. Since few deals tell little about c, Student's quantile replaces the
-    normal one; its degrees of freedom are the deals and the two added ones, less one.
-
-    Args:
-        values: ``(N,)``.
-        deals: ``(N,)`` number of each value's deal; None: all values are independent.
-        confidence: between 0 and 1.
+    ``deals`` are ``(N,)`` numbers of the values' deals; None: all values are independent. For
+    independent zeros and ones this is Wilson's score interval (JASA 22, 1927), which stays within 0
+    and 1 and has a width even at 100 % wins. Other values count as ``n / c`` zeros and ones, with c
+    Kish's design effect (as in Korn and Graubard, Survey Methodology 24, 1998), from the variance
+    of sums over deals: these are independent, values of one deal are not. For c alone a zero and a
+    one are added, each as another deal, which keeps some width when all values are the same. Since
+    few deals tell little about c, Student's quantile replaces the normal one, for the deals and the
+    two added ones, less one.
     """
-    z = _Z if confidence == 0.95 else NormalDist().inv_cdf((1 + confidence) / 2)
     n = len(values)
     mean = float(np.clip(values.mean(), 0, 1))
     padded = np.concatenate([values, [0.0, 1.0]])
@@ -196,19 +155,18 @@ def mean_interval(
     centre = float(padded.mean())
     c = float(np.square(np.bincount(groups, weights=padded - centre)).sum())
     c /= centre * (1 - centre) * (n + 2)
-    weight = (z if deals is None else _student(last + 2, z)) ** 2 * c / n
+    weight = (_Z if deals is None else _student(last + 2, _Z)) ** 2 * c / n
     middle = (mean + weight / 2) / (1 + weight)
     half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
     # Rounding may move an end past the mean where they coincide (0 %, 100 %).
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
 
 
-def _student(freedom: int, z: float) -> float:
-    """Return Student's quantile for the normal quantile z (Abramowitz and Stegun 26.7.5).
+def _student(n: int, z: float) -> float:
+    """Return Student's quantile of n degrees of freedom for the normal quantile z.
 
-    At 5 degrees of freedom it is 0.1 % off for a two-sided 95 %.
+    Abramowitz and Stegun 26.7.5: at 5 degrees it is 0.1 % off for a two-sided 95 %.
     """
-    n = freedom
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,45 +15,34 @@ from carolus_env.evaluation import ladder
 from carolus_env.evaluation.games import Results, warm_up
 from carolus_env.evaluation.pairing import pairing_result, play_pairing
 from carolus_env.evaluation.regret import ALL, measure
-from carolus_env.evaluation.seating import Plan, deals_for
+from carolus_env.evaluation.seating import Plan, deals_for, pairing
 from carolus_env.evaluation.suite import shipped
 from carolus_env.evaluation.tournament import Block, play_plan
-from carolus_env.system import cancellation, threads
+from carolus_env.system import cancellation
+from carolus_env.system import threads as threading
 from carolus_env.system.executors import InProcess, Job
 
-EVAL_SEED: Final = 1_000_000_007
-"""Seed of the deals of evaluations, far from the seeds of training games."""
-MOST_RUNGS: Final = 3
-"""Maximum number of rungs that a rating comes from."""
-NARROW_RATE: Final = 0.08
-"""Width of a win rate's 95 % interval at which the games against an opponent end."""
-NARROW_ELO: Final = 80.0
-"""Width of the rating's 95 % interval, in Elo points, at which games against rungs end."""
+EVAL_SEED: Final = 1_000_000_007  # of the deals, far from the seeds of training games
+MOST_RUNGS: Final = 3  # that a rating comes from
+NARROW_RATE: Final = 0.08  # width of a win rate's interval at which games against an agent end
+NARROW_ELO: Final = 80.0  # width of the rating's interval at which games against a rung end
 _BLOCK: Final = 100  # games between two looks at an interval
 _FEW: Final = 12  # games against each rung for a rough rating
 _FAR: Final = 0.1  # win rates less than this from 0 or 1: a rung is too far from the agent
-
-Advance = Callable[[str, int], None]
-"""A function of an opponent and the number of games against it so far."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Strength of an agent, on paired deals."""
 
-    elo: float
-    """Elo points above `planner`, on the ladder (`carolus_env.evaluation.ladder`)."""
-    low: float
-    """Lower end of the 95 % interval."""
+    elo: float  # points above `planner`, on the ladder (`evaluation.ladder`)
+    low: float  # the ends of the rating's 95 % interval
     high: float
-    """Upper end."""
-    rungs: list[str]
-    """The rungs that it was measured by."""
+    rungs: list[str]  # that it was measured by
+    # ``win_rate``, ``ci95`` and ``games`` against `planner`, each rung and other agent, in order
     results: dict[str, dict[str, Any]]
-    """``win_rate``, ``ci95`` and ``games`` of the agent against `planner`, each rung and other
-    agent, in this order."""
+    # mean per decision on the suite, and the ends of its 95 % interval; None: not measured
     regret: list[float] | None = None
-    """Mean regret per decision on the suite, with its 95 % interval; None: not measured."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without those that were not measured."""
@@ -70,66 +58,64 @@ def evaluate(
     bots: Sequence[str] = (),
     half: str | None = None,
     threads: int = 1,
-    advance: Advance = lambda spec, games: None,
+    advance: Callable[[str, int], None] = lambda spec, games: None,
 ) -> Evaluation:
     """Measure an agent against `planner`, and place it on the ladder.
 
-    The games against `planner` end when the interval of the win rate is narrow (`NARROW_RATE`).
-    Then it plays the rung that is nearest to its rating so far, until that rung and another one
-    have been played; `planner` is one of them unless it is far. Games against a rung end when the
-    rating's interval is narrow (`NARROW_ELO`). With other rules than the usual ones the rungs keep
-    their ratings.
-
-    Where `planner` is far and the rating not known, or the first rung shows that it has changed
-    much, a few games against some rungs find one (`ladder.guess`); these are not counted.
+    The games against `planner`, and those against other ``bots``, end when the interval of the win
+    rate is narrow. Then it plays the rung that is nearest to its rating so far, until that rung and
+    another one have been played; `planner` is one of them unless it is far. Games against a rung
+    end when the rating's interval is narrow. With other rules than the usual ones the rungs keep
+    their ratings. Where `planner` is far and ``near``, a guess of the rating, is None or wrong, a
+    few games against some rungs find one (`ladder.guess`); these are not counted.
 
     Intervals are those of a fixed number of games: where games end because an interval is narrow,
-    it holds in the limit of many games (Chow and Robbins, Annals of
-    Mathematical Statistics 36, 1965).
+    it holds in the limit of many games (Chow and Robbins, Ann. Math. Statist. 36, 1965).
 
     Args:
-        agent: the agent to rate.
-        rules: rules of all games.
         games: maximum number of games against each agent.
-        near: a guess of its rating; None: nothing is known.
-        bots: specs of agents that it plays besides, as it plays `planner`.
-        half: half of the suite to measure its regret on, in positions of the usual rules;
-            None: none.
-        threads: number of threads; results do not depend on it.
-        advance: a function to call as games end.
-
-    Raises:
-        ArenaError: when an agent fails.
-        Stopped: when the work is to end (`system.cancellation`).
+        half: half of the suite to measure its regret on, in positions of the usual rules.
+        advance: a function of an opponent and the number of games against it so far.
     """
     played: dict[str, Results] = {}
     met: dict[str, Results] = {}
 
-    def rate(results: Results) -> tuple[float, float, float]:
+    def rate(results: Results) -> tuple[float, ...]:
         result = pairing_result(("", ""), results)
         return result.win_rate[0], *result.ci95[0]
 
-    def place(spec: str, results: Results) -> tuple[float, float, float]:
-        return ladder.place(rules, {**met, spec: results})
-
-    def play(spec: str, interval: Callable[[Results], tuple[float, ...]], narrow: float) -> Results:
+    def play(spec: str, *, rung: bool = False) -> Results:
         """Play deals against an agent until the interval is narrow, or all are played."""
-        if spec not in played:
-            parts: list[Results] = []
+        if spec in played:
+            return played[spec]
+        pair, parts = (agent, make(spec)), list[Results]()
+        seatings = len(pairing(rules).seatings)
+        plan = Plan(rules, ("", spec), deals=deals_for(games, seatings), seed=EVAL_SEED)
+        step, looks = deals_for(_BLOCK, seatings), [0]
+        while looks[-1] < plan.deals:
+            deals = looks[-1] + max(step, looks[-1] // 8)  # looks take time, too
+            looks.append(min(deals, plan.deals))
 
-            def enough() -> bool:
-                _, low, high = interval(np.concatenate(parts))
-                return high - low < narrow
+        def enough() -> bool:
+            results = np.concatenate(parts)
+            _, low, high = ladder.place(rules, {**met, spec: results}) if rung else rate(results)
+            return high - low < (NARROW_ELO if rung else NARROW_RATE)
 
-            for block in _blocks(agent, spec, rules, games, enough, threads, advance):
-                parts.append(block.results)
-            played[spec] = np.concatenate(parts)
+        # An agent that is not compiled holds the interpreter's lock, and may be a user's, which
+        # expects to be alone.
+        several = threads > 1 and all(map(is_compiled, pair))
+        workers = _Threads(threads) if several else InProcess()
+        advance(spec, 0)
+        for block in play_plan(plan, pair, workers, enough, looks=looks[1:], seconds=1e-9):
+            parts.append(block.results)
+            advance(spec, block.start + len(block.results))
+        played[spec] = np.concatenate(parts)
         return played[spec]
 
-    win_rate, *_ = rate(play(ladder.ANCHOR, rate, NARROW_RATE))
+    win_rate, *_ = rate(play(ladder.ANCHOR))
     if _FAR < win_rate < 1 - _FAR:
         met[ladder.ANCHOR] = played[ladder.ANCHOR]
-        elo, low, high = place(ladder.ANCHOR, met[ladder.ANCHOR])
+        elo, low, high = ladder.place(rules, met)
     elif near is not None and _stands_near(agent, rules, near):
         elo = near
     else:
@@ -139,10 +125,10 @@ def evaluate(
         if first.spec in met and len(met) >= 2:
             break
         spec = second.spec if first.spec in met else first.spec
-        met[spec] = play(spec, partial(place, spec), NARROW_ELO)
-        elo, low, high = place(spec, met[spec])
+        met[spec] = play(spec, rung=True)
+        elo, low, high = ladder.place(rules, met)
     for spec in bots:
-        play(spec, rate, NARROW_RATE)
+        play(spec)
     results = {}
     for spec, some in played.items():
         win_rate, *ends = rate(some)
@@ -157,66 +143,29 @@ def evaluate(
 def prepare(agent: Agent, rules: Rules) -> None:
     """Compile, or load, what `evaluate` needs: the agent, and each kind of rung."""
     kinds = {rung.spec.partition(":")[0]: rung for rung in ladder.rungs(rules.players)}
-    rungs = [make(rung.spec) for rung in kinds.values()]
     play_pairing((agent, make(ladder.ANCHOR)), rules, 1, seed=EVAL_SEED)
-    warm_up(rungs, rules)
-
-
-def _blocks(
-    agent: Agent,
-    spec: str,
-    rules: Rules,
-    games: int,
-    enough: Callable[[], bool],
-    threads: int,
-    advance: Advance,
-) -> Iterator[Block]:
-    """Play an agent against another one until it is enough."""
-    pair = agent, make(spec)
-    plan = Plan(rules, ("learner", spec), seed=EVAL_SEED)
-    plan = Plan(rules, plan.agents, deals=deals_for(games, plan.games_per_deal), seed=EVAL_SEED)
-    step = deals_for(_BLOCK, plan.games_per_deal)
-
-    def looks() -> Iterator[int]:
-        deals = 0
-        while deals < plan.deals:
-            deals = min(deals + max(step, deals // 8), plan.deals)  # looks take time, too
-            yield deals
-
-    # An agent that is not compiled holds the interpreter's lock, and may be a user's, which expects
-    # to be alone.
-    workers = _Threads(threads) if threads > 1 and all(map(is_compiled, pair)) else InProcess()
-    advance(spec, 0)
-    for block in play_plan(plan, pair, workers, enough, looks=looks(), seconds=1e-9):
-        advance(spec, block.start + len(block.results))
-        yield block
+    warm_up([make(rung.spec) for rung in kinds.values()], rules)
 
 
 class _Threads(InProcess):
-    """Threads of this process that play a part of each block; each has agents of its own.
-
-    Agents remember what they plan.
-    """
+    """Threads that play a part of each block, each with its own agents: these remember plans."""
 
     def __init__(self, count: int) -> None:
         self._threads = count
 
     def function(self, job: Job) -> Callable[..., Any]:
-        players = [job(), *(deepcopy(job)() for _ in range(1, self._threads))]
+        players = [deepcopy(job)() for _ in range(self._threads)]
         flag = cancellation.current()
 
-        def play(task: tuple[Callable[..., Any], int, int]) -> Block:
+        def part(task: tuple[Callable[..., Any], int, int]) -> Any:
             player, start, stop = task
             with flag.watched():
-                block: Block = player(start, stop)
-                return block
+                return player(start, stop)
 
         def block(start: int, stop: int) -> Block:
-            runs = threads.runs(stop - start, len(players))
-            tasks = zip(players, runs, strict=False)
-            parts = threads.together(
-                play, [(player, start + run.start, start + run.stop) for player, run in tasks]
-            )
+            runs = zip(players, threading.runs(stop - start, len(players)), strict=False)
+            tasks = [(player, start + run.start, start + run.stop) for player, run in runs]
+            parts = threading.together(part, tasks)
             results = np.concatenate([part.results for part in parts])
             return Block(start, results, sum(part.seconds for part in parts), [])
 

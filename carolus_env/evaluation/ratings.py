@@ -1,31 +1,9 @@
 """Ratings: one number for each agent, from all games at once, with intervals.
 
-The model is that of Bradley and Terry (Biometrika 39, 1952), for games between two agents: each
-seat's strength is ``exp(rating)`` of its agent, and an agent wins with probability proportional to
-the strength of its seats (Luce's choice axiom; two seats of three players count twice). A shared
-win counts for each agent by its share.
-
-Games of one deal share set-up and dice, so they are not independent evidence: what counts is the
-number of deals.
-
-The prior is about one virtual, drawn deal for each agent. A *line-up* is two agents and how many
-seats each has; it gets ``1 / (fewest line-ups of one of its agents)`` of a virtual deal, as long as
-its real deals. Agents whose ratings are given need no prior, and do not count here.
-
-Intervals come from the Bayesian bootstrap over deals (Rubin, Annals of Statistics 9, 1981): every
-refit gives each deal a random weight, the same for all its games. The weights are Dirichlet
-distributed, with parameter 1 for each deal; a virtual deal's parameter is divided among its seats.
-So the prior varies too, and an interval has a width even at 100 % wins. For two agents and one game
-a deal, the win rate behind the ratings has the Beta distribution of Jeffreys's interval (Brown, Cai
-and DasGupta, Statistical Science 16, 2001).
-
-Games tie two agents together only where each took points from the other, or from agents that are
-tied to it (Ford, American Mathematical Monthly 64, 1957). Where a group of agents lost everything
-to the others, only the prior says by how much: `Ratings.bounds` names such agents.
-
-    >>> ratings = rate(results.tables, results.shares, results.deals, agents=3, anchor=2)
-    >>> ratings.elo, ratings.low, ratings.high
-    >>> ratings.difference(0, 1), ratings.stronger(0, 1)
+The model is that of Bradley and Terry (Biometrika 39, 1952): each seat's strength is
+``exp(rating)`` of its agent, and an agent wins with probability proportional to the strength of its
+seats. A *line-up* is two agents and how many seats each has. Of a virtual, drawn deal, the prior,
+it gets ``1 / (fewest line-ups of one of its agents)``; agents with given ratings do not count here.
 """
 
 from __future__ import annotations
@@ -44,14 +22,13 @@ from carolus_env.system.options import number, whole_number, whole_numbers
 
 ELO: Final = 400 / math.log(10)
 """Elo points in a logit: 400 points are odds of 10 to 1."""
-
 MOST_AGENTS: Final = 1000
 MOST_BOOTSTRAPS: Final = 100_000
 MOST_ELO: Final = 100_000.0
 """Largest absolute value of a rating that is given."""
-
 _LEAST: Final = 1e-6  # weight of a virtual win; less would be lost in rounding
 _CELLS: Final = 2**20  # numbers in the largest array of the refits that are fitted at once
+_Flags = npt.NDArray[np.bool_]
 
 
 class RatingsError(ValueError):
@@ -60,14 +37,14 @@ class RatingsError(ValueError):
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of ``A`` agents on the Elo scale, with intervals."""
+    """Ratings of ``A`` agents on the Elo scale, with 95 % intervals."""
 
     elo: F64
     """``(A,)``: 0 for the anchor; without an anchor the mean is 0."""
     low: F64
-    """``(A,)``: lower end of the 95 % interval."""
+    """``(A,)``: lower end of the interval; 0 for the anchor, as is the upper one."""
     high: F64
-    """``(A,)``: upper end. Both ends of the anchor's interval are 0."""
+    """``(A,)``: upper end."""
     bounds: tuple[str, ...]
     """What the games say of each agent without the prior: ``""``, its rating; ``below`` or
     ``above``, only that it is below ``high`` or above ``low``; ``unknown``, nothing. Compared with
@@ -75,7 +52,7 @@ class Ratings:
     samples: F64
     """``(bootstraps, A)``: the ratings of every refit."""
     deals: int
-    """Number of deals; with fewer than about 50 the intervals are a little too narrow."""
+    """With fewer than about 50 the intervals are a little too narrow."""
 
     def difference(self, i: int, j: int) -> tuple[float, float, float]:
         """Return agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
@@ -108,19 +85,17 @@ def rate(
     seed: int = 0,
     bootstraps: int = 1000,
 ) -> Ratings:
-    """Rate all agents by all games.
+    """Rate ``agents`` agents by all games.
 
-    Args:
-        tables: ``(G, players)`` whole numbers: the agent at each seat, two agents in each game.
-        shares: ``(G, players)``: each seat's win share; rows sum to 1. In a game that was
-            cut off every team has the same share.
-        deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.
-        agents: number of agents, 2 to 1,000.
-        anchor: the agent whose rating is 0; None: the mean is 0.
-        fixed: ratings that are given, by agent, in Elo points; the others are on their scale.
-        prior: virtual deals for each agent, from 0.001 to 1,000.
-        seed: seed of the bootstrap, 0 to 2^64 - 1. The same seed gives the same intervals.
-        bootstraps: number of refits, 100 to 100,000.
+    ``tables`` ``(G, players)`` name the agent at each seat, two in each game; rows of ``shares``,
+    of the same shape, sum to 1; games of the same number in ``deals`` ``(G,)`` share set-up and
+    dice. ``fixed`` ratings are given, in Elo points; the others are on their scale. ``prior`` is
+    in virtual deals for each agent.
+
+    Intervals come from the Bayesian bootstrap over deals (Rubin, Annals of Statistics 9, 1981):
+    every refit gives each deal a random weight, the same for all its games. The weights are
+    Dirichlet distributed, with parameter 1 for each deal; a virtual deal's parameter is divided
+    among its seats. So the prior varies too, and an interval has a width even at 100 % wins.
 
     Raises:
         RatingsError: when no games connect some of the agents; the text names the groups.
@@ -133,38 +108,33 @@ def rate(
     if anchor is not None:
         whole_number("anchor", anchor, 0, agents - 1)
     given = np.full(agents, np.nan)
-    for agent, elo_given in (fixed or {}).items():
+    for agent, value in (fixed or {}).items():
         k = whole_number("fixed", agent, 0, agents - 1)
-        given[k] = number(f"fixed[{agent}]", elo_given, -MOST_ELO, MOST_ELO) / ELO
+        given[k] = number(f"fixed[{agent}]", value, -MOST_ELO, MOST_ELO) / ELO
     free = np.isnan(given)
     if fixed and (anchor is not None or not free.any()):
         raise ValueError("fixed ratings leave an agent free, and need no anchor")
     evidence = _evidence(tables, shares, deals, agents, free)
     bounds, reference = _bounds(evidence, anchor)
-
-    def scaled(logits: F64) -> F64:
-        zero = np.zeros(1) if fixed else logits[:, reference].mean(axis=1)
-        return ELO * (logits - zero[:, None])
-
     start = np.where(free, 0.0 if free.all() else given[~free].mean(), given)[None]
     virtual = prior * evidence.virtual
     best = _fit(evidence, np.ones((1, evidence.deals)), virtual[None], start)
-    generator, refits = np.random.default_rng(seed), []
+    generator, fits = np.random.default_rng(seed), [best]
     at_once = max(1, _CELLS // max(evidence.deals, len(evidence.deal), agents**2))
     for first in range(0, bootstraps, at_once):
         n = min(at_once, bootstraps - first)
         weights = generator.standard_exponential((n, evidence.deals))
         drawn = generator.standard_gamma(virtual, (n, *virtual.shape))
-        drawn = np.maximum(drawn, _LEAST * (virtual > 0))
-        refits.append(_fit(evidence, weights, drawn, best))
-    elo, samples = scaled(best)[0], scaled(np.concatenate(refits))
+        fits.append(_fit(evidence, weights, np.maximum(drawn, _LEAST * (virtual > 0)), best))
+    logits = np.concatenate(fits)
+    zero = 0.0 if fixed else logits[:, reference].mean(axis=1, keepdims=True)
+    elo, samples = np.split(ELO * (logits - zero), [1])
     low, high = _interval(samples)
-    return Ratings(elo, low, high, bounds, samples, evidence.deals)
+    return Ratings(elo[0], low, high, bounds, samples, evidence.deals)
 
 
-def _interval(samples: F64) -> tuple[Any, Any]:
-    low, high = np.quantile(samples, [0.025, 0.975], axis=0)
-    return low, high
+def _interval(samples: F64) -> Any:
+    return np.quantile(samples, [0.025, 0.975], axis=0)
 
 
 class _Evidence(NamedTuple):
@@ -172,7 +142,7 @@ class _Evidence(NamedTuple):
 
     pair: I64  # (2, K): the agents of each line-up, ascending
     seats: I64  # (2, K): their seats
-    free: npt.NDArray[np.bool_]  # (A,): the agents to be rated
+    free: _Flags  # (A,): the agents to be rated
     deal: I64  # (C,): line-up by line-up
     wins: F64  # (C, 2): of each agent, in games
     starts: I64  # (K,): first sum of each line-up
@@ -182,11 +152,7 @@ class _Evidence(NamedTuple):
 
 
 def _evidence(
-    tables: npt.ArrayLike,
-    shares: npt.ArrayLike,
-    deals: npt.ArrayLike,
-    agents: int,
-    free: npt.NDArray[np.bool_],
+    tables: npt.ArrayLike, shares: npt.ArrayLike, deals: npt.ArrayLike, agents: int, free: _Flags
 ) -> _Evidence:
     """Check the games and add them up."""
     seated, parts = seatings_array(tables, agents), np.asarray(shares)
@@ -199,27 +165,26 @@ def _evidence(
             f"shares must be numbers of the tables' shape {seated.shape}, "
             f"got shape {parts.shape} and dtype {parts.dtype}"
         )
-    wrong = ~((parts >= 0).all(axis=1) & (np.abs(parts.sum(axis=1) - 1) < 1e-6))
-    if wrong.any():
-        game = int(wrong.argmax())
-        raise ValueError(
-            f"shares of a game must be 0 or more and sum to 1, got {parts[game].tolist()} "
-            f"in game {game}"
-        )
     first, last = seated.min(axis=1), seated.max(axis=1)
-    of_first, of_last = seated == first[:, None], seated == last[:, None]
-    wrong = (first == last) | ~(of_first | of_last).all(axis=1)
-    if wrong.any():
-        game = int(wrong.argmax())
-        raise ValueError(f"a game must have two agents, got {seated[game].tolist()} in game {game}")
-    keys = np.stack([first, last, of_first.sum(axis=1)])
+    of = np.stack([seated == first[:, None], seated == last[:, None]])  # (2, G, players)
+    summed = (parts >= 0).all(axis=1) & (np.abs(parts.sum(axis=1) - 1) < 1e-6)
+    two = (first < last) & (of[0] | of[1]).all(axis=1)
+    for name, right, expected, column in (
+        ("shares of a game", summed, "be 0 or more and sum to 1", parts),
+        ("a game", two, "have two agents", seated),
+    ):
+        if not right.all():
+            game = int(right.argmin())
+            raise ValueError(f"{name} must {expected}, got {column[game].tolist()} in game {game}")
+    keys = np.stack([first, last, of[0].sum(axis=1)])
     lineups, lineup = np.unique(keys, axis=1, return_inverse=True)
-    keys, cell = np.unique(lineup.reshape(-1) * len(numbers) + deal, return_inverse=True)
+    lineup = lineup.reshape(-1)  # NumPy 2.0 has another shape
+    keys, cell = np.unique(lineup * len(numbers) + deal, return_inverse=True)
     cell_lineup, cell_deal = np.divmod(keys, len(numbers))
-    wins = [np.bincount(cell, (parts * of).sum(axis=1), len(keys)) for of in (of_first, of_last)]
     cells_of = np.bincount(cell_lineup)
     pair, seats = lineups[:2], np.stack([lineups[2], players - lineups[2]])
     often = np.where(free, np.bincount(pair.ravel(), minlength=agents), np.inf)
+    wins = [np.bincount(cell, won) for won in (parts * of).sum(axis=2)]
     return _Evidence(
         pair=pair,
         seats=seats,
@@ -228,18 +193,16 @@ def _evidence(
         wins=np.stack(wins, axis=1),
         starts=np.cumsum(cells_of) - cells_of,
         virtual=(seats / players / np.maximum(often[pair].min(axis=0), 1)).T,
-        length=np.bincount(lineup.reshape(-1)) / cells_of,
+        length=np.bincount(lineup) / cells_of,
         deals=len(numbers),
     )
 
 
-def _bounds(
-    evidence: _Evidence, anchor: int | None
-) -> tuple[tuple[str, ...], npt.NDArray[np.bool_]]:
+def _bounds(evidence: _Evidence, anchor: int | None) -> tuple[tuple[str, ...], _Flags]:
     """Return `Ratings.bounds`, and the agents whose mean is 0, ``(A,)``.
 
-    Raises:
-        RatingsError: when agents are not connected.
+    Two agents are tied together where each took points from the other, or from agents that are tied
+    to it (Ford, American Mathematical Monthly 64, 1957); only the prior compares others.
     """
     given = ~evidence.free
     points = np.eye(len(given), dtype=np.bool_) | (given[:, None] & given)
@@ -260,7 +223,7 @@ def _bounds(
     return tuple(words.get(side, "unknown") for side in sides), reference
 
 
-def _closure(relation: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _closure(relation: _Flags) -> _Flags:
     """Return who is reached from whom in any number of steps, ``(A, A)``."""
     while True:
         steps = relation.astype(np.float32)
@@ -273,16 +236,10 @@ def _closure(relation: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 def _fit(evidence: _Evidence, weights: F64, virtual: F64, start: F64) -> F64:
     """Fit the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
 
-    Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
-    range. The third derivative of these likelihoods is at most ``d`` times the second, so every
-    step improves the likelihood, and the last ones converge quadratically (Sun and Tran-Dinh,
-    Mathematical Programming 178, 2019).
-
-    Args:
-        evidence: ``K`` line-ups, ``D`` deals, ``A`` agents.
-        weights: ``(B, D)`` weights of the deals.
-        virtual: ``(B, K, 2)`` virtual deals that each agent wins.
-        start: ``(1, A)`` initial ratings; those that are not free stay.
+    ``weights`` are ``(B, D)``, those of ``virtual`` deals that each agent wins ``(B, K, 2)``;
+    ``start`` are ``(1, A)`` ratings, of which those that are not free stay. Newton's method, with
+    each step multiplied by ``log(1 + d) / d``, where ``d`` is its range: so every step improves the
+    likelihood (Sun and Tran-Dinh, Mathematical Programming 178, 2019).
     """
     (first, last), free, agents = evidence.pair, evidence.free, start.shape[1]
     sums = weights[:, evidence.deal, None] * evidence.wins
@@ -299,14 +256,13 @@ def _fit(evidence: _Evidence, weights: F64, virtual: F64, start: F64) -> F64:
             result[:, first[rows], last[rows]] += values[:, rows]
         return result
 
-    logits = np.repeat(start, len(weights), axis=0)
+    logits, diagonal = np.repeat(start, len(weights), axis=0), np.arange(agents)
     for _ in range(500):
         expected = 1 / (1 + np.exp(logits[:, last] - logits[:, first] - odds))
         surplus = by_pair(wins[:, :, 0] - games * expected)
         gradient = surplus.sum(axis=2) - surplus.sum(axis=1)
         curvature = -by_pair(games * expected * (1 - expected))
         curvature += curvature.transpose(0, 2, 1)
-        diagonal = np.arange(agents)
         curvature[:, diagonal, diagonal] = -curvature.sum(axis=2)
         if free.all():
             # Shifting all ratings changes nothing and the gradient has no such component, so this

@@ -1,12 +1,7 @@
-"""An agent's regret on a suite: measured, as a table, as JSON, and its worst decisions as games.
-
-A choice that the suite lists has the regret of its label. Any other is played on from, and so is
-the best candidate, by the suite's base with the same dice: the regret is the mean difference.
-"""
+"""An agent's regret on a suite: measured, as a table, as JSON, and its worst decisions as games."""
 
 from __future__ import annotations
 
-import itertools
 import shlex
 import time
 from collections.abc import Sequence
@@ -17,94 +12,31 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import Agent, Checked, lockstep
-from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE, Rules
-from carolus_env.engine.setup import Deals
-from carolus_env.engine.state import States, copy, equal, pick
+from carolus_env.bots import Agent
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.state import copy, equal, pick
 from carolus_env.evaluation import rollouts
 from carolus_env.evaluation.games import agent_error, refusal
 from carolus_env.evaluation.rollouts import KINDS
+from carolus_env.evaluation.sampling import choose
 from carolus_env.evaluation.suite import STAGES, Suite, SuitePosition, shipped
 from carolus_env.records import Record, write_records
 from carolus_env.system.arrays import F64
 from carolus_env.system.command import aligned
 from carolus_env.system.failures import message
 from carolus_env.system.files import write_json
-from carolus_env.system.options import instance, whole_number, whole_numbers
+from carolus_env.system.options import instance, whole_number
 from carolus_env.system.untrusted import shown
 
-GAMES: Final = 50
-"""Games from a choice that the suite does not list, and as many from the best candidate."""
-
-ALL: Final = "all"
-GAME: Final = "game"
-
+GAMES: Final = 50  # from a choice that the suite does not list, and from the best candidate
+ALL, GAME = "all", "game"
 _DRAWN: Final = 2000  # resamples of the bootstrap
 _CHOICE_SEED: Final = 0  # seed of the agent's streams
 _ROLLOUT_SEED: Final = 1  # seed of the rollouts of unlisted choices
 
 
-class Chosen(NamedTuple):
-    """An agent's choices in ``N`` positions.
-
-    Attributes:
-        actions: the actions of each choice, in order.
-        after: ``(N,)`` the positions after them, before any dice, with generator 0.
-        decisions: number of decisions that the agent took.
-    """
-
-    actions: list[tuple[int, ...]]
-    after: States
-    decisions: int
-
-
-def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: int = 0) -> Chosen:
-    """Let an agent decide in every position; in a turn, until the turn is over.
-
-    Args:
-        agent: an agent; its answers are checked.
-        states: ``(N,)`` positions in which a decision is due; unchanged.
-        numbers: ``(N,)``; a position's number and the seed decide the agent's random stream, so
-            answers do not depend on other positions.
-        seed: 0 to 2^64 - 1.
-
-    Raises:
-        AgentError: when the agent answers something else than legal actions.
-        TypeError, ValueError: for something else.
-    """
-    instance("agent", agent, Agent, "an agent (carolus_env.make makes one)")
-    agent = agent if isinstance(agent, Checked) else Checked(agent)
-    after = copy(states)
-    if not np.isin(after["phase"], list(rollouts.DECISIONS)).all():
-        raise ValueError("states must be games in which a decision is due")
-    numbers = whole_numbers("numbers", numbers, (len(after),))
-    streams = Deals.of(whole_number("seed", seed, 0, 2**64 - 1), numbers).roots
-    actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
-    placing, calls, decisions = after["phase"] == PLACE, itertools.count(), 0
-
-    def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Yield all games at first, then those still placing paladins, until the turn ends."""
-        same = np.isin(after["phase"][rows], (PLACE, MOVE))
-        return rows[placing[rows] & same] if next(calls) else rows
-
-    tables = np.zeros((len(after), MAX_PLAYERS), np.int64)
-    games = lockstep.Games(after, tables, streams[:, None])
-    for step in lockstep.play(games, [agent], go_on):
-        decisions += len(step.rows)
-        for row, action in zip(step.rows, step.actions, strict=True):
-            actions[row] += (int(action),)
-    after["generator"] = 0
-    return Chosen(actions, after, decisions)
-
-
 class Regret(NamedTuple):
-    """Mean regret, in win probability, with its 95 % interval.
-
-    Attributes:
-        mean: mean regret of the decisions.
-        low, high: percentiles of a bootstrap over decisions.
-        decisions: number of decisions.
-    """
+    """Mean regret, in win probability, and the ends of its 95 % interval."""
 
     mean: float
     low: float
@@ -114,66 +46,48 @@ class Regret(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """An agent's choices in ``N`` decisions, and their regret.
-
-    Attributes:
-        agent: the agent's name.
-        suite: the suite.
-        decisions: the decisions of the suite that were asked.
-        actions: the agent's choices.
-        regrets: ``(N,)`` float64, regret of each choice against the best candidate.
-        errors: ``(N,)`` float64, their standard errors.
-        listed: ``(N,)`` bool: the choice leads where a candidate leads. The others were
-            rolled out on the spot.
-        answers: number of actions that the agent answered.
-        seconds: time the agent took for them.
-    """
+    """An agent's choices in ``N`` decisions, and their regret."""
 
     agent: str
     suite: Suite
     decisions: tuple[SuitePosition, ...]
-    actions: tuple[tuple[int, ...], ...]
-    regrets: F64
-    errors: F64
-    listed: npt.NDArray[np.bool_]
-    answers: int
-    seconds: float
+    actions: tuple[tuple[int, ...], ...]  # of each choice
+    regrets: F64  # (N,): against the best candidate
+    errors: F64  # (N,): their standard errors
+    listed: npt.NDArray[np.bool_]  # (N,): the choice leads where a candidate leads
+    seconds: float  # the agent's time for its choices
 
     def summary(self) -> dict[str, Regret]:
         """Return the mean regret by kind of decision, by stage, in all, and of a game.
 
         That in all weights kinds as the suite does. That of a game counts each kind as often as a
-        seat decides on it in a game of the base agent.
+        seat decides on it in a game of the base agent. Intervals are a bootstrap over decisions.
         """
         kinds = np.array([decision.kind for decision in self.decisions])
         stages = np.array([decision.stage for decision in self.decisions])
         parts = {name: kinds == name for name in KINDS} | {name: stages == name for name in STAGES}
-        result, drawn = {}, {}
+        found: dict[str, tuple[Any, F64, int]] = {}
         for k, (name, part) in enumerate(parts.items()):
-            if not part.any():
-                continue
-            values = self.regrets[part]
-            # A seed for each part, the same for all agents, makes comparisons paired.
-            rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
-            drawn[name] = values[rows].mean(axis=1)
-            result[name] = _regret(values.mean(), drawn[name], len(values))
-        shares = {kind: np.mean(kinds == kind) for kind in KINDS}
+            if part.any():
+                values = self.regrets[part]
+                # A seed for each part, the same for all agents, makes comparisons paired.
+                rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
+                found[name] = values.mean(), values[rows].mean(axis=1), len(values)
+        asked = [kind for kind in KINDS if kind in found]
+        shares = {kind: np.mean(kinds == kind) for kind in asked}
         for name, weights in ((ALL, shares), (GAME, self.suite.header["per_game"])):
-            asked = [kind for kind in KINDS if kind in result]
-            mean = sum(result[kind].mean * weights[kind] for kind in asked)
-            total = np.sum([drawn[kind] * weights[kind] for kind in asked], axis=0)
-            result[name] = _regret(mean, total, len(kinds))
+            mean, drawn = (sum(found[kind][k] * weights[kind] for kind in asked) for k in (0, 1))
+            found[name] = mean, drawn, len(kinds)
+        result = {}
+        for name, (mean, drawn, count) in found.items():
+            low, high = np.percentile(drawn, [2.5, 97.5]).tolist()
+            result[name] = Regret(float(mean), low, high, count)
         return result
 
     def worst(self, count: int) -> list[int]:
         """Return the rows of the decisions with the most regret, the worst first."""
         count = whole_number("count", count, 0)
-        return [int(row) for row in np.argsort(-self.regrets, kind="stable")[:count]]
-
-
-def _regret(mean: float, drawn: F64, decisions: int) -> Regret:
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return Regret(float(mean), float(low), float(high), decisions)
+        return np.argsort(-self.regrets, kind="stable")[:count].tolist()
 
 
 def measure(
@@ -187,19 +101,14 @@ def measure(
     """Ask an agent for its choice in every decision of a half, and measure the regret.
 
     A choice counts by the position to which it leads: the order of placements does not matter. One
-    that leads where no candidate leads is rolled out by the suite's base. The same agent gets the
-    same result; which other decisions are asked does not matter.
+    that leads where a candidate leads has the regret of its label. Any other is played on from, and
+    so is the best candidate, by the suite's base with the same dice. The same agent gets the same
+    result; which other decisions are asked does not matter.
 
     Args:
-        suite: a suite, as `suite.shipped` returns it.
-        agent: the agent to measure.
         half: ``report``, ``learn`` or ``all``.
-        games: number of games from an unlisted choice, and from the best candidate beside it.
+        games: number of games from an unlisted choice, and from the best candidate.
         decisions: decisions of the suite, instead of a half.
-
-    Raises:
-        TypeError, ValueError: for something else.
-        AgentError: when the agent answers something else than legal actions.
     """
     instance("suite", suite, Suite, "a suite of decisions (suite.shipped(players))")
     games = whole_number("games", games, 2, rollouts.MOST_GAMES)
@@ -211,50 +120,28 @@ def measure(
     numbers = np.array([decision.number for decision in decisions], np.int64)
     states = np.concatenate([decision.state() for decision in decisions])
     started = time.perf_counter()
-    chosen = choose(agent, states, numbers, _CHOICE_SEED)
+    actions, reached = choose(agent, states, numbers, _CHOICE_SEED)
     seconds = time.perf_counter() - started
     regrets, errors = np.zeros(len(decisions)), np.zeros(len(decisions))
     best, listed = copy(states), np.zeros(len(decisions), np.bool_)
     for row, decision in enumerate(decisions):
         ends = rollouts.after(states[row], [each.actions for each in decision.candidates])
         ends["generator"], best[row] = 0, ends[0]
-        for same in np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row)))):
+        for same in np.flatnonzero(equal(ends, pick(reached, np.full(len(ends), row)))):
             candidate, listed[row] = decision.candidates[same], True
             regrets[row], errors[row] = candidate.regret, candidate.regret_error
-    missed = np.flatnonzero(~listed)
-    if len(missed):
+    if len(missed := np.flatnonzero(~listed)):
         teams = np.array([decision.team for decision in decisions])[missed]
-        ends = np.concatenate([pick(best, missed), pick(chosen.after, missed)])
-        regrets[missed], errors[missed] = _rolled_out(suite, numbers[missed], teams, ends, games)
+        ends = np.concatenate([pick(best, missed), pick(reached, missed)]).repeat(games)
+        names = np.tile((numbers[missed, None] * games + np.arange(games)).ravel(), 2)
+        shares, _ = suite.sampler(_ROLLOUT_SEED).play(ends, names)
+        of_best, of_choice = shares.reshape(2, len(missed), games, -1)
+        behind = np.take_along_axis(of_best - of_choice, teams[:, None, None], axis=2)[..., 0]
+        regrets[missed] = behind.mean(axis=1)
+        errors[missed] = [rollouts.standard_error(values) for values in behind]
     return Measured(
-        agent.name,
-        suite,
-        tuple(decisions),
-        tuple(chosen.actions),
-        regrets,
-        errors,
-        listed,
-        chosen.decisions,
-        seconds,
+        agent.name, suite, tuple(decisions), tuple(actions), regrets, errors, listed, seconds
     )
-
-
-def _rolled_out(
-    suite: Suite,
-    numbers: npt.NDArray[np.int64],
-    teams: npt.NDArray[np.int64],
-    ends: States,
-    games: int,
-) -> tuple[F64, F64]:
-    """Return the regret of choices, and the standard errors, by rollouts with the same dice.
-
-    ``ends`` are the positions after the best candidates, then those after the choices.
-    """
-    names = np.tile((numbers[:, None] * games + np.arange(games)).ravel(), 2)
-    played = suite.sampler(_ROLLOUT_SEED).play(ends.repeat(games), names)
-    best, chosen = played.shares.reshape(2, len(numbers), games, -1)
-    behind = np.take_along_axis(best - chosen, teams[:, None, None], axis=2)[..., 0]
-    return behind.mean(axis=1), np.array([rollouts.standard_error(values) for values in behind])
 
 
 def optimism(decisions: Sequence[SuitePosition]) -> float:
@@ -264,8 +151,7 @@ def optimism(decisions: Sequence[SuitePosition]) -> float:
     parametric bootstrap: estimates drawn around the found ones, by their standard errors. It is
     the same for all agents, so their order does not depend on it.
     """
-    chance = np.random.default_rng(0)
-    excess = []
+    chance, excess = np.random.default_rng(0), []
     for decision in decisions:
         behind = np.array([candidate.regret for candidate in decision.candidates])
         errors = np.array([candidate.regret_error for candidate in decision.candidates])
@@ -279,10 +165,8 @@ def optimism(decisions: Sequence[SuitePosition]) -> float:
 FORMAT: Final = "carolus-suite-result"
 VERSION: Final = 1
 RESULT_FILE: Final = "suite.json"
-HALF: Final = "report"
-"""The half of the suite by which agents are measured."""
-WORST: Final = 10
-"""Decisions of each agent that are written for the viewer."""
+HALF: Final = "report"  # of the suite, by which agents are measured
+WORST: Final = 10  # decisions of each agent that are written for the viewer
 
 
 def measure_agents(
@@ -299,21 +183,16 @@ def measure_agents(
     before an agent fails, or Ctrl-C, is printed and written.
 
     Args:
-        agents: the agents to measure.
         players: number of players of the suite; None: all suites, one after the other.
         json: file for the result.
-        out: folder for the result and, as games for the viewer, each agent's ten worst decisions.
-        quiet: print nothing.
-
-    Raises:
-        ValueError: for no agents, and when all are left out.
-        ArenaError: when an agent fails.
-        OSError: when a file cannot be written.
+        out: folder for the result and, as games for the viewer, each agent's worst decisions.
     """
     for agent in instance("agents", agents, Sequence, "a list of agents"):
         instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")
     if not agents:
         raise ValueError("a suite measures one agent or more, got no agents")
+    if out and (out / RESULT_FILE).exists():
+        raise ValueError(f"{out / RESULT_FILE} exists: name another folder")
     suites = [shipped(number) for number in ((2, 3, 4) if players is None else (players,))]
     reasons = {
         suite.players: [refusal(agent, Rules(suite.players)) for agent in agents]
@@ -340,7 +219,13 @@ def measure_agents(
         finally:
             if measured:
                 results["suites"].append(_as_data(measured))
-                _show(measured, out, quiet=quiet)
+                if not quiet:
+                    print(table(measured))
+                if out:
+                    path = out / f"worst_{suite.players}p.jsonl"
+                    write_records(path, [record for each in measured for record in records(each)])
+                    if not quiet:
+                        print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
                 for file in filter(None, (json, out and out / RESULT_FILE)):
                     write_json(file, results)
 
@@ -370,7 +255,7 @@ def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:
                 "errors": each.errors.round(5).tolist(),
                 "listed": each.listed.tolist(),
                 "actions": each.actions,
-                "answers": each.answers,
+                "answers": sum(map(len, each.actions)),
                 "seconds": round(each.seconds, 3),
             }
             for each in measured
@@ -378,19 +263,8 @@ def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:
     }
 
 
-def _show(measured: Sequence[Measured], out: Path | None, *, quiet: bool) -> None:
-    """Print the table of a suite, and write the worst decisions."""
-    if not quiet:
-        print(table(measured))
-    if out:
-        path = out / f"worst_{measured[0].suite.players}p.jsonl"
-        write_records(path, [record for each in measured for record in records(each, WORST)])
-        if not quiet:
-            print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
-
-
 def table(measured: Sequence[Measured]) -> str:
-    """Return a row for each agent: regret by kind and in all, and the number of choices listed."""
+    """Return a row for each agent: regret by kind and in all, and the share of choices listed."""
     suite, decisions = measured[0].suite, measured[0].decisions
     lines = [
         f"{suite.players} players: {len(decisions)} decisions, base {suite.base}, "
@@ -412,19 +286,19 @@ def table(measured: Sequence[Measured]) -> str:
     return "\n".join([*lines, *aligned(rows), ""])
 
 
-def records(measured: Measured, count: int) -> list[Record]:
+def records(measured: Measured) -> list[Record]:
     """Return the games of the worst decisions, each with the agent's choice and with the best.
 
     They end with the choice. The name of the seat that decides says which one it is.
     """
     lines = []
-    for row in measured.worst(count):
+    for row in measured.worst(WORST):
         decision = measured.decisions[row]
         seat = int(decision.state()["player"][0])
         regret = f"regret {100 * measured.regrets[row]:.0f} %"
         for name, actions in (
             (f"{regret}: {measured.agent}", measured.actions[row]),
-            ("the best choice", decision.best.actions),
+            ("the best choice", decision.candidates[0].actions),
         ):
             record = decision.record()
             record["events"] += [{"action": action, "player": seat} for action in actions]

@@ -1,9 +1,6 @@
 """The report on a tournament, made from its summary: a plot, and a page of tables in HTML.
 
 The same summary and the same versions of matplotlib and rich give the same bytes.
-
-    >>> summary = json.loads(Path("runs/cup/summary.json").read_text())
-    >>> write_report(Path("runs/cup"), summary)
 """
 
 from __future__ import annotations
@@ -32,33 +29,16 @@ FEW_DEALS: Final = 50
 
 
 def check_installed() -> None:
-    """Fail before a tournament is played if its report could not be written.
-
-    Raises:
-        MissingExtraError: when matplotlib is missing; the text says how to install it.
-    """
+    """Fail before a tournament is played if its report could not be written."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "a report", "evaluation")
 
 
 def write_report(folder: Path, summary: Summary) -> list[Path]:
-    """Write a plot and a self-contained page; all are made before the first is written.
-
-    Args:
-        folder: folder of the report; created if it does not exist.
-        summary: a tournament's summary, complete or not.
-
-    Returns:
-        The files: ``ratings.svg``, ``ratings.png``, ``report.html``.
-
-    Raises:
-        MissingExtraError: when the extra ``evaluation`` is missing.
-        OSError: when a file cannot be written.
-    """
+    """Write a plot and a self-contained page; all are made before the first is written."""
     check_installed()
-    files = plots(tables.standings(summary))
+    files = _plots(tables.standings(summary))
     files["report.html"] = _page(summary, files["ratings.svg"].decode()).encode()
-    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_file(folder / name, data)
@@ -124,42 +104,32 @@ def _table(table: tables.Table) -> str:
 
 # ------------------------------------------------------------------------------------ the plot
 
-INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
-
+_INK, _GREY = "#222222", "#767676"
 _MOST_LINES: Final = 200  # lines of the plot, before they are closer together
 _SETTINGS: Final[dict[Any, Any]] = {
     "svg.hashsalt": "carolus",  # else ids in the file are random
     "text.parse_math": False,  # a spec is not a formula
     "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "grid.color": LINE,
+    **dict.fromkeys((f"axes.spines.{side}" for side in ("top", "right", "left")), False),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), _GREY),
+    **dict.fromkeys(
+        ("axes.labelcolor", "text.color", "xtick.labelcolor", "ytick.labelcolor"), _INK
+    ),
+    "grid.color": "#e4e4e4",
     "axes.axisbelow": True,
     "ytick.major.size": 0,
 }
 
 
-def plots(lines: Sequence[StandingsRow]) -> dict[str, bytes]:
+def _plots(lines: Sequence[StandingsRow]) -> dict[str, bytes]:
     """Return the plot of the ratings as files by name."""
     import matplotlib
 
-    files = {}
+    files, metadata = {}, {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # independent of the user's settings
         matplotlib.rcParams.update(_SETTINGS)
         figure = _ratings_plot(lines)
-        metadata: dict[str, Any] = {
-            "svg": {"Date": None, "Creator": None},
-            "png": {"Software": None},
-        }
         for kind, about in metadata.items():
             image = io.BytesIO()
             how: Any = {"bbox_inches": "tight", "pad_inches": 0.08}  # all texts fit
@@ -172,11 +142,8 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     """Plot ratings with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(
-        figsize=(8, 0.75 + 0.33 * min(len(lines), _MOST_LINES)),
-        layout="constrained",
-        facecolor=PAPER,
-    )
+    height = 0.75 + 0.33 * min(len(lines), _MOST_LINES)
+    figure = Figure(figsize=(8, height), layout="constrained", facecolor="#ffffff")
     axes = figure.subplots()
     points = [line.rating["elo"] for line in lines]
     spread = max(points) - min(points)
@@ -202,6 +169,6 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.margins(x=0.04)
     axes.grid(axis="x")
-    axes.axvline(0, color=GREY, linewidth=0.8, zorder=0.5)
+    axes.axvline(0, color=_GREY, linewidth=0.8, zorder=0.5)
     axes.set_xlabel("Elo with 95 % interval")
     return figure

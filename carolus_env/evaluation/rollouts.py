@@ -4,12 +4,8 @@
     >>> result = roll_out(state, options=Options(games=2000), seed=1)
     >>> result.best.actions, result.best.mean, result.best.error
 
-Every candidate is played on to the end by the same base agent, in all seats, with the same dice
-(`carolus_env.evaluation.sampling`). The first rolls come in proportion to their probabilities.
-
-A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds
-so many standard errors that, with all candidates and all tests, the best one is dropped in at most
-5 % of the rollouts (Bonferroni; the errors are taken as normal).
+One base agent plays on from every candidate to the end, in all seats, with the same dice
+(`evaluation.sampling`).
 """
 
 from __future__ import annotations
@@ -18,46 +14,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import AgentLike
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CROWN_CHOICE,
-    DISC,
-    MOVE,
-    OVER,
-    PHASE_NAMES,
-    PLACE,
-    ROLL,
-)
+from carolus_env.engine import rules
 from carolus_env.engine.state import States, pick, single
 from carolus_env.evaluation.sampling import Sampler, Value, value_function
-from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
-from carolus_env.system.arrays import F64
+from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import check_fields, instance, option, whole_number
 from carolus_env.system.threads import MOST_THREADS
 from carolus_env.system.untrusted import shown
 
-BASE: Final = "rollout_policy"
-"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/bench.md)."""
-
-PORTION: Final = 100
-"""Games of each candidate that are played together, and share their first rolls out."""
-
-_RARER: Final = 20
-"""Portions after which tests become rarer: each comes after a twentieth more games."""
-
-DOUBT: Final = 0.05
-"""Probability that a rollout drops a candidate that is the best."""
-
+BASE: Final = "rollout_policy"  # the strongest agent that is quick (docs/bench.md)
+PORTION: Final = 100  # games of each candidate that are played together, with stratified rolls
+DOUBT: Final = 0.05  # probability that a rollout drops the best candidate
 MOST_GAMES: Final = 10_000_000
-
 ENDS: Final = {
     "best": "one candidate is surely the best",
     "error": "the errors are small enough",
@@ -67,43 +42,25 @@ ENDS: Final = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated value of one candidate.
-
-    Attributes:
-        actions: action numbers, in order.
-        mean: ``(teams,)`` float64, each team's win probability.
-        error: ``(teams,)`` float64, the standard errors.
-        games: number of games played from it.
-        regret: regret against the best one, for the team that decides.
-        regret_error: its standard error, from games with the same dice; 0 for the best one.
-        dropped: True: significantly worse.
-    """
+    """Estimated value of one candidate."""
 
     actions: tuple[int, ...]
-    mean: F64
-    error: F64
+    mean: F64  # (teams,): each team's win probability
+    error: F64  # (teams,): the standard errors
     games: int
-    regret: float
-    regret_error: float
-    dropped: bool
+    regret: float  # against the best one, for the team that decides
+    regret_error: float  # its standard error, from games with the same dice; 0 for the best one
+    dropped: bool  # True: significantly worse, and played no further
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A position rolled out.
+    """A position rolled out."""
 
-    Attributes:
-        candidates: the best one first.
-        team: the team that decides.
-        ended: why it stopped, one of `ENDS`.
-        decisions: decisions of the base agent, in all games.
-        seconds: time spent.
-    """
-
-    candidates: tuple[Estimate, ...]
-    team: int
-    ended: str
-    decisions: int
+    candidates: tuple[Estimate, ...]  # the best one first
+    team: int  # the team that decides
+    ended: str  # why it stopped, one of `ENDS`
+    decisions: int  # of the base agent, in all games
     seconds: float
 
     @property
@@ -119,11 +76,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of rollouts.
-
-    Raises:
-        ValueError: for a value that is not allowed; the text names it.
-    """
+    """Options of rollouts."""
 
     base: AgentLike = option(
         BASE, "plays every seat: a spec, or in Python an agent", kind=object, metavar="BOT"
@@ -158,18 +111,6 @@ class Options:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def sampler(self, players: int, seed: int) -> Sampler:
-        """Return the sampler that plays the games.
-
-        Raises:
-            ValueError: for a value function that does not exist, or does not fit.
-        """
-        value = None
-        if self.rounds is not None:
-            spec = self.value
-            value = value_function(spec, players) if isinstance(spec, str) else spec
-        return Sampler(self.base, seed, value, self.rounds, threads=self.threads)
-
 
 def roll_out(
     state: np.void | States,
@@ -179,31 +120,32 @@ def roll_out(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Analysis:
-    """Roll a position out.
+    """Roll a position out: one game in which a decision is due, ``states[i]``.
+
+    A candidate is dropped when it is more than so many standard errors worse than the best one
+    that, with all candidates and all tests, the best one is dropped in at most 5 % of the rollouts
+    (Bonferroni; the errors are taken as normal).
 
     Args:
-        state: one game in which a decision is due: ``states[i]``, or a batch of one.
         choices: candidates, each as its actions in order; None: those of `candidates`.
-        options: the options; by default those of `Options`.
-        seed: the same seed gives the same games.
         progress: a function of the number of games played, all candidates together.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: when no decision is due, or for candidates that cannot be played.
-        IllegalActionError: for an illegal action.
     """
     options = Options() if options is None else options
     instance("options", options, Options, "rollouts.Options(...)")
     state = single(state)[0]
     kind_of(state)  # refuses a game in which no decision is due
-    compared = candidates(state) if choices is None else _choices(choices)
+    compared = candidates(state) if choices is None else _checked(choices)
     if not compared:
         raise ValueError("choices must be one candidate or more, got none")
     if len(set(compared)) < len(compared):
         raise ValueError("choices must be different, a candidate is given twice")
     starts = after(state, compared)
-    sampler = options.sampler(int(state["players"]), seed)
+    value: Any = options.value
+    if options.rounds is None:
+        value = None
+    elif isinstance(value, str):
+        value = value_function(value, int(state["players"]))
+    sampler = Sampler(options.base, seed, value, options.rounds, threads=options.threads)
     samples = _Samples(len(compared), int(state["team"][state["player"]]))
     looks = set(looks_after(options.games))
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * len(looks)))
@@ -212,20 +154,22 @@ def roll_out(
         left = np.flatnonzero(~samples.dropped)
         games = min(PORTION, options.games - done)
         numbers = np.tile(np.arange(done, done + games), len(left))
-        played = sampler.play(pick(starts, np.repeat(left, games)), numbers)
-        samples.add(left, played.shares.reshape(len(left), games, -1))
-        done, decisions = done + games, decisions + played.decisions
+        shares, played = sampler.play(pick(starts, np.repeat(left, games)), numbers)
+        samples.add(left, shares.reshape(len(left), games, -1))
+        done, decisions = done + games, decisions + played
         if progress is not None:
             progress(int(samples.games.sum()))
         if done not in looks:
             continue
         samples.drop(sure)
-        alone = (~samples.dropped).sum() == 1
-        if options.error is None and alone and len(compared) > 1:
-            ended = "best"
-            break
-        if options.error is not None and samples.largest_error() <= options.error:
-            ended = "best" if alone else "error"
+        left = np.flatnonzero(~samples.dropped)
+        if options.error is None:
+            enough = len(left) == 1 < len(compared)
+        else:
+            errors = [standard_error(samples.of(row)[:, samples.team]) for row in left.tolist()]
+            enough = max(errors) <= options.error
+        if enough:
+            ended = "best" if len(left) == 1 else "error"
             break
     order = samples.order()
     estimates = tuple(samples.estimate(row, order[0], compared[row]) for row in order)
@@ -235,17 +179,17 @@ def roll_out(
 def looks_after(games: int) -> Iterator[int]:
     """Yield the games of each candidate after which a rollout is tested; the last is ``games``.
 
-    The first tests are a portion apart, then the distance grows with the games, so that the time
-    for all of them is proportional to the games.
+    The first tests are a portion apart. From the twentieth on each comes after a twentieth more
+    games, so that the time for all of them is proportional to the games.
     """
     done = 0
     while done < games:
-        done = min(done + PORTION * max(done // (_RARER * PORTION), 1), games)
+        done = min(done + PORTION * max(done // (20 * PORTION), 1), games)
         yield done
 
 
 class _Samples:
-    """The shares of each candidate's games. Games of one number have the same dice."""
+    """The win shares of each candidate's games. Games of one number have the same dice."""
 
     def __init__(self, candidates: int, team: int) -> None:
         self.team = team
@@ -253,7 +197,7 @@ class _Samples:
         self.dropped = np.zeros(candidates, np.bool_)
         self._parts: list[list[F64]] = [[] for _ in range(candidates)]
 
-    def add(self, rows: npt.NDArray[np.int64], shares: F64) -> None:
+    def add(self, rows: I64, shares: F64) -> None:
         """Add ``(candidates, games, teams)``."""
         self.games[rows] += shares.shape[1]
         for row, of_row in zip(rows, shares, strict=True):
@@ -271,7 +215,7 @@ class _Samples:
         return sorted(range(len(means)), key=lambda row: (self.dropped[row], -means[row]))
 
     def behind(self, row: int, best: int) -> tuple[float, float]:
-        """Return the regret against the best one, and its error, game by game."""
+        """Return the regret against the best one, game by game, and its error."""
         games = min(self.games[row], self.games[best])
         gaps = (self.of(best)[:games] - self.of(row)[:games])[:, self.team]
         return float(gaps.mean()), standard_error(gaps)
@@ -279,28 +223,15 @@ class _Samples:
     def drop(self, sure: float) -> None:
         """Drop candidates more than ``sure`` standard errors behind."""
         best = self.order()[0]
-        for row in np.flatnonzero(~self.dropped):
-            gap, error = self.behind(int(row), best)
+        for row in np.flatnonzero(~self.dropped).tolist():
+            gap, error = self.behind(row, best)
             self.dropped[row] = row != best and gap > sure * error
 
-    def largest_error(self) -> float:
-        """Return the largest standard error of a candidate that is left."""
-        left = np.flatnonzero(~self.dropped)
-        return max(standard_error(self.of(int(row))[:, self.team]) for row in left)
-
     def estimate(self, row: int, best: int, actions: tuple[int, ...]) -> Estimate:
-        shares = self.of(row)
-        regret, error = self.behind(row, best) if row != best else (0.0, 0.0)
+        shares, dropped = self.of(row), bool(self.dropped[row])
+        behind = self.behind(row, best) if row != best else (0.0, 0.0)
         errors = np.array([standard_error(of_team) for of_team in shares.T])
-        return Estimate(
-            actions,
-            shares.mean(axis=0),
-            errors,
-            len(shares),
-            regret,
-            error,
-            bool(self.dropped[row]),
-        )
+        return Estimate(actions, shares.mean(axis=0), errors, len(shares), *behind, dropped)
 
 
 def standard_error(values: F64) -> float:
@@ -317,39 +248,23 @@ def standard_error(values: F64) -> float:
 
 KINDS: Final = ("disc", "turn", "crown")
 """Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
-
-DECISIONS: Final = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "turn", MOVE: "turn"}
-"""The kind of decision due in each phase; in the others none is due."""
-
+_KIND = {rules.DISC: "disc", rules.CROWN_CHOICE: "crown", rules.PLACE: "turn", rules.MOVE: "turn"}
 MOST: Final = 4096  # candidates of a turn
 
 
 def kind_of(state: np.void | States) -> str:
-    """Return the kind of decision due in one game, one of `KINDS`.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: when no decision is due.
-    """
+    """Return the kind of decision due in one game, one of `KINDS`."""
     phase = int(single(state)["phase"][0])
-    if phase not in DECISIONS:
-        raise ValueError(f"no decision is due: the game's phase is {PHASE_NAMES[phase]}")
-    return DECISIONS[phase]
+    if phase not in _KIND:
+        raise ValueError(f"no decision is due: the game's phase is {rules.PHASE_NAMES[phase]}")
+    return _KIND[phase]
 
 
 def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
-    """Return the choices of the player to move, each as its actions in order.
+    """Return the choices of the player to move in one game, each as its actions in order.
 
-    Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
-    evaluation; each set of placements occurs once, in one order.
-
-    Args:
-        state: one game in which a decision is due: ``states[i]``, or a batch of one.
-        most: turns to list, at most; 1 to 4,096.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: when no decision is due, or for another argument that does not fit.
+    Discs and crowns are all listed, by action number. Of turns at most ``most``, best first by the
+    planner's evaluation; each set of placements occurs once, in one order.
     """
     most = whole_number("most", most, 1, MOST)
     game = single(state)
@@ -359,19 +274,13 @@ def candidates(state: np.void | States, most: int = 8) -> list[tuple[int, ...]]:
 
 
 def after(state: np.void | States, choices: Sequence[Sequence[int]]) -> States:
-    """Return the position after each choice, before any dice: ``(K,)``.
-
-    Raises:
-        TypeError: for something else than one game.
-        ValueError: for an empty choice, or one that passes a roll or another player's decision.
-        IllegalActionError: for an illegal action.
-    """
-    choices, game = _choices(choices), single(state)
+    """Return one game after each choice, before any dice: ``(K,)``."""
+    choices, game = _checked(choices), single(state)
     states = pick(game, np.zeros(len(choices), np.int64))
     for index in range(max(map(len, choices), default=0)):
         rows = np.array([row for row, actions in enumerate(choices) if len(actions) > index])
         for row in rows if index else ():
-            going = states["phase"][row] not in (ROLL, OVER)
+            going = states["phase"][row] not in (rules.ROLL, rules.OVER)
             if not going or states["player"][row] != game["player"][0]:
                 raise ValueError(
                     f"choices must be of one player: after {index} of the actions "
@@ -382,19 +291,14 @@ def after(state: np.void | States, choices: Sequence[Sequence[int]]) -> States:
     return states
 
 
-def _choices(choices: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Check choices; return the actions of each."""
+def _checked(choices: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     try:
-        checked = [tuple(whole_number("", a, 0, ACTIONS - 1) for a in each) for each in choices]
+        checked = [
+            tuple(whole_number("", a, 0, rules.ACTIONS - 1) for a in each) for each in choices
+        ]
         if all(checked):
             return checked
     except (TypeError, ValueError):
         pass
-    expected = f"lists of one action number or more, 0 to {ACTIONS - 1}"
+    expected = f"lists of one action number or more, 0 to {rules.ACTIONS - 1}"
     raise ValueError(f"choices must be {expected}, got {shown(choices)}")
-
-
-def choice_text(game: np.void | States, actions: Sequence[int]) -> str:
-    """Return a choice in notation; ``game`` is the position."""
-    turns = turn_texts(single(game), [{"action": action} for action in actions])
-    return ", ".join(turn.text for turn in turns)

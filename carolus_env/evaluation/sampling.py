@@ -1,9 +1,8 @@
-"""Games played on from given positions: side by side, with dice of their own.
+"""Games played on from given positions, side by side, with dice of their own.
 
-Game number ``i`` is played by the dice and streams of deal ``i`` (`engine.setup`). So games of
-the same number, played from different positions, have the same dice: what differs between them is
-what was decided, not what was rolled. Games can be left before their end, valued by a `Value`: a
-fixed estimate of each team's win probability, whose ``version`` says exactly which.
+Game number ``i`` is played by the dice and streams of deal ``i`` (`engine.setup`). So games of one
+number, from different positions, have the same dice: what differs between them is what was
+decided. Games can be left before their end, valued by a `Value`.
 """
 
 from __future__ import annotations
@@ -11,57 +10,31 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import bots, engine
-from carolus_env.bots import AgentLike, lockstep
-from carolus_env.bots.models import find
+from carolus_env.bots import lockstep, models
 from carolus_env.bots.value import values_ahead
-from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
+from carolus_env.engine import chance
 from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.setup import Deals
-from carolus_env.engine.state import States, as_states, common_players, pick
+from carolus_env.engine.state import States, as_states, common_players, copy, pick
 from carolus_env.networks.forward import Weights
-from carolus_env.planning.heuristic import all_weights, chances
-from carolus_env.system import cancellation
-from carolus_env.system.arrays import F64
-from carolus_env.system.options import (
-    REQUIRED,
-    check_fields,
-    instance,
-    option,
-    whole_number,
-    whole_numbers,
-)
-from carolus_env.system.threads import MOST_THREADS, runs, together
+from carolus_env.planning import heuristic
+from carolus_env.system import cancellation, options, threads
+from carolus_env.system.arrays import F64, I64
+from carolus_env.system.options import REQUIRED, option, whole_number, whole_numbers
 from carolus_env.system.untrusted import shown, unknown
-
-
-class Played(NamedTuple):
-    """``G`` games that were played on.
-
-    Attributes:
-        shares: ``(G, teams)`` float64, each team's win share, or its value where the game
-            was left before its end.
-        decisions: decisions taken in all games.
-    """
-
-    shares: F64
-    decisions: int
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """A sampler that plays games on.
+    """A player of games from positions on."""
 
-    Raises:
-        ValueError: for a value that is not allowed; the text names it.
-    """
-
-    base: AgentLike = option(
+    base: bots.AgentLike = option(
         REQUIRED, "the player of every seat: a spec, made once a thread, or an agent", kind=object
     )
     seed: int = option(REQUIRED, "the seed of all games", kind=int, among=(0, 2**64 - 1))
@@ -70,120 +43,114 @@ class Sampler:
         None, "rounds until a game is left, the present one included", kind=int, among=(1, None)
     )
     stratified: bool = option(True, "first rolls of games played together come in proportion")
-    threads: int = option(1, "results do not depend on them", among=(1, MOST_THREADS))
+    threads: int = option(1, "results do not depend on them", among=(1, threads.MOST_THREADS))
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        options.check_fields(self)
         if self.rounds is not None and not isinstance(self.value, Value):
             raise ValueError(f"value must be a sampling.Value, got {shown(self.value)}")
 
-    def play(self, starts: States, numbers: npt.NDArray[np.int64]) -> Played:
+    def play(self, starts: States, numbers: I64) -> tuple[F64, int]:
         """Play games to their end, or for `rounds`; can be stopped (`system.cancellation`).
 
-        Args:
-            starts: ``(G,)`` positions of one number of players, at any point; unchanged.
-            numbers: ``(G,)`` the number of each game, at least 0: its dice and its agents'
-                streams. Where stratified, games of one number have the same first roll.
-
-        Raises:
-            TypeError, ValueError: for something else.
+        Each game begins at one of ``starts``, at any point, and has a number, from 0 on: that of
+        its dice and streams. Returns ``(G, teams)`` float64, the win shares, or values where a game
+        was left before its end; and the number of decisions in all games.
         """
-        common_players(as_states(starts, "starts"), "shares")
+        players = common_players(as_states(starts, "starts"), "shares")
         numbers = whole_numbers("numbers", numbers, (len(starts),)).astype(np.int64)
         whole_number("numbers", int(numbers.min(initial=0)), 0)
-        first = self._first_rolls(numbers) if self.stratified else None
+        heights = self._heights(numbers) if self.stratified else np.full(len(numbers), np.nan)
         stop = cancellation.current()
 
-        def played(rows: slice) -> Played:
-            games = pick(starts, np.arange(rows.start, rows.stop))
+        def played(rows: slice) -> tuple[F64, int]:
             with stop.watched():  # in the other threads, too
-                return self._part(games, numbers[rows], None if first is None else first[rows])
+                return self._play(copy(starts[rows]), players, numbers[rows], heights[rows])
 
-        parts = together(played, runs(len(starts), self.threads))
-        return Played(
-            np.concatenate([part.shares for part in parts]),
-            sum(part.decisions for part in parts),
-        )
+        parts = threads.together(played, threads.runs(len(starts), self.threads))
+        return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
-    def _first_rolls(self, numbers: npt.NDArray[np.int64]) -> F64:
-        """Return for each game a number from 0 to 1 that picks its first roll, stratified.
-
-        Places are shuffled, so that a game's first roll says nothing about its other dice.
-        """
+    def _heights(self, numbers: I64) -> F64:
+        """Return numbers from 0 to 1 that pick first rolls: for each number a stratum, shuffled."""
         different, strata = np.unique(numbers, return_inverse=True)
-        places = len(different)
-        chance = np.random.default_rng([self.seed, int(numbers.min(initial=0))])
-        spread: F64 = (chance.permutation(places) + chance.random(places)) / max(places, 1)
-        return spread[strata]
+        random = np.random.default_rng([self.seed, *different[:1].tolist()])
+        places = random.permutation(len(different)) + random.random(len(different))
+        heights: F64 = (places / max(len(different), 1))[strata]
+        return heights
 
-    def _part(self, states: States, numbers: npt.NDArray[np.int64], first: F64 | None) -> Played:
-        """Play some of the games that `play` is given, in this thread.
-
-        Args:
-            states: ``(G,)`` positions; changed.
-            numbers: ``(G,)`` the number of each game.
-            first: ``(G,)`` from 0 to 1, picks each game's first roll; None: it is rolled.
-        """
-        states = np.require(states, requirements="W")
-        games = len(states)
-        players = int(states["players"].max(initial=2))
+    def _play(self, states: States, players: int, numbers: I64, heights: F64) -> tuple[F64, int]:
+        """Play some of the games in this thread, in place; no height: the first roll is rolled."""
         deals = Deals.of(self.seed, numbers)
-        dice, streams = deals.dice(), deals.streams()
+        dice, waiting = deals.dice(), ~np.isnan(heights)  # for the first roll
         last = states["round"].astype(np.int64) + (self.rounds or 0)
-        waiting = np.full(games, first is not None)  # for the first roll
 
-        def roll(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-            if first is not None:
-                _roll_first(states, rows[waiting[rows]], dice, first, waiting)
-            roll_dealt(states, dice, rows)
+        def roll(rows: I64) -> I64:
+            first = rows[waiting[rows] & (states["phase"][rows] == ROLL)]
+            waiting[first] = False
+            usual = first[states["dice_due"][first] == DICE[players]]
+            if len(usual):
+                seats = states["player"][usual]
+                states["generator"][usual] = dice[usual, seats]
+                chance.draw_faces(states, rows=usual)  # the dice advance as by any roll
+                dice[usual, seats] = states["generator"][usual]
+                chance.apply_roll(states, _roll_at(heights[usual], DICE[players]), rows=usual)
+            chance.roll_dealt(states, dice, rows)
             if self.rounds is None:
                 return rows
             # Between two rounds nothing is under way that a value would have to foresee.
             begins = (states["phase"][rows] == DISC) & (states["turn"][rows] == 0)
             return rows[~(begins & (states["round"][rows] >= last[rows]))]
 
-        tables = np.zeros((games, players), np.int64)
-        steps = lockstep.play(lockstep.Games(states, tables, streams), [bots.make(self.base)], roll)
+        games = lockstep.Games(states, np.zeros((len(states), players), np.int64), deals.streams())
+        steps = lockstep.play(games, [bots.make(self.base)], roll)
         decisions = sum(len(step.rows) for step in steps)
-        over = states["phase"] == OVER
-        shares = np.zeros((games, TEAMS[players]))
-        seats = states["team"][:, :players].astype(np.int64)
-        np.add.at(
-            shares, (np.arange(games)[:, None], seats), engine.win_shares(states)[:, :players]
-        )
-        if self.value is not None and not over.all():
-            unfinished = np.flatnonzero(~over)
-            shares[unfinished] = self.value(pick(states, unfinished))
-        return Played(shares, decisions)
+        shares = np.zeros((len(states), TEAMS[players]))
+        teams = states["team"][:, :players].astype(np.int64)
+        won = engine.win_shares(states)[:, :players]
+        np.add.at(shares, (np.arange(len(states))[:, None], teams), won)
+        left = np.flatnonzero(states["phase"] != OVER)
+        if self.value is not None and len(left):
+            shares[left] = self.value(pick(states, left))
+        return shares, decisions
 
 
-def _roll_first(
-    states: States,
-    rows: npt.NDArray[np.int64],
-    dice: npt.NDArray[np.uint64],
-    heights: F64,
-    waiting: npt.NDArray[np.bool_],
-) -> None:
-    """Make the first roll of these games, by ``heights`` if usual; dice advance as by any roll."""
-    rows = rows[states["phase"][rows] == ROLL]
-    for due in np.unique(states["dice_due"][rows]).tolist():
-        alike = rows[states["dice_due"][rows] == due]
-        seat = states["player"][alike]
-        states["generator"][alike] = dice[alike, seat]
-        faces = draw_faces(states, rows=alike)
-        dice[alike, seat] = states["generator"][alike]
-        if due == DICE[int(states["players"][alike[0]])]:
-            faces = _roll_at(heights[alike], due)
-        waiting[alike] = False
-        apply_roll(states, faces, rows=alike)
-
-
-def _roll_at(heights: npt.NDArray[np.float64], dice: int) -> npt.NDArray[np.uint8]:
+def _roll_at(heights: F64, dice: int) -> npt.NDArray[np.uint8]:
     """Return the rolls at these heights, 0 to 1, of the rolls' cumulative probabilities."""
-    outcomes = chance_outcomes(dice)
+    outcomes = chance.chance_outcomes(dice)
     ends = np.cumsum(outcomes.probabilities)[:-1]
     faces: npt.NDArray[np.uint8] = outcomes.faces[np.searchsorted(ends, heights, side="right")]
     return faces
+
+
+def choose(
+    agent: bots.Agent, states: States, numbers: npt.NDArray[np.integer], seed: int = 0
+) -> tuple[list[tuple[int, ...]], States]:
+    """Let an agent decide in every position; in a turn, until the turn is over.
+
+    A position's number and the seed decide the agent's random stream, so answers do not depend on
+    other positions. Returns the actions of each choice, and ``(N,)`` the positions after them,
+    before any dice, with generator 0.
+    """
+    options.instance("agent", agent, bots.Agent, "an agent (carolus_env.make makes one)")
+    agent = agent if isinstance(agent, bots.Checked) else bots.Checked(agent)
+    after = copy(states)
+    if np.isin(after["phase"], (ROLL, OVER)).any():
+        raise ValueError("states must be games in which a decision is due")
+    numbers = whole_numbers("numbers", numbers, (len(after),))
+    streams = Deals.of(whole_number("seed", seed, 0, 2**64 - 1), numbers).roots[:, None]
+    left = 2 + after["placements_left"].astype(np.int64)  # calls of `go_on`: one is before all
+
+    def go_on(rows: I64) -> I64:
+        left[rows] -= 1
+        return rows[left[rows] > 0]
+
+    actions: list[tuple[int, ...]] = [()] * len(after)
+    games = lockstep.Games(after, np.zeros((len(after), MAX_PLAYERS), np.int64), streams)
+    for step in lockstep.play(games, [agent], go_on):
+        for row, action in zip(step.rows.tolist(), step.actions.tolist(), strict=True):
+            actions[row] += (action,)
+    after["generator"] = 0
+    return actions, after
 
 
 # ------------------------------------------------------------------------------------ values
@@ -193,32 +160,15 @@ KNOWN: Final = "planner, ppo, value, ppo:MODEL or value:MODEL"
 
 @dataclass(frozen=True)
 class Value:
-    """A named function of positions.
+    """A named estimate of each team's win probability."""
 
-    Attributes:
-        name: the spec that makes it again, see `value_function`.
-        version: twelve hexadecimal digits that change with its weights.
-        players: number of players of the games that it is for.
-    """
-
-    name: str
-    version: str
-    players: int
+    name: str  # the spec that makes it again, see `value_function`
+    version: str  # twelve hexadecimal digits that change with its weights
+    players: int  # of the games that it is for
     _of: Callable[[States], F64]
 
     def __call__(self, states: States) -> F64:
-        """Return each team's win probability.
-
-        Args:
-            states: ``(N,)`` games of one number of players, at any point; where a roll is due, a
-                value of the position before it.
-
-        Returns:
-            ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over.
-
-        Raises:
-            ValueError: for another number of players than `players`, or mixed ones.
-        """
+        """Return ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over."""
         players = common_players(as_states(states), "values")
         if len(states) and players != self.players:
             raise ValueError(
@@ -230,39 +180,34 @@ class Value:
 def value_function(spec: str, players: int) -> Value:
     """Make a value function.
 
-    Args:
-        spec: ``planner`` (the planner's evaluation); ``value`` (the package's value network for
-            that number of players, after the best next choice), ``value:2p`` or ``value:PATH``;
-            or ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy).
-        players: number of players, 2, 3 or 4.
-
-    Raises:
-        ValueError: for another spec, a number of players that the network does not have, or a
-            model that cannot be read.
+    ``planner`` is the planner's evaluation; ``value`` the package's value network for that number
+    of players, after the best next choice; ``ppo`` the same by the value of a policy. These two
+    take a model, as ``value:PATH``.
     """
-    instance("spec", spec, str, f"the spec of a value function: {KNOWN}")
+    options.instance("spec", spec, str, f"the spec of a value function: {KNOWN}")
     players = whole_number("players", players, 2, MAX_PLAYERS)
     name, _, argument = spec.partition(":")
     if spec == "planner":
-        return Value(spec, _version(all_weights()[players].tobytes()), players, chances)
+        weights = heuristic.all_weights()[players].tobytes()
+        return Value(spec, _version(weights), players, heuristic.chances)
     if name not in ("ppo", "value") or "," in argument:
         raise ValueError(
             unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
         )
-    model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
+    model = models.find("ppo" if name == "ppo" else "value", argument or f"{players}p")
     if model.size.players != players:
         raise ValueError(
             f"value function {spec!r} is for {model.size.players} players, not for {players}"
         )
-    version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
-    weights = Weights.of(model.weights)
+    network = Weights.of(model.weights)
 
     def ahead(states: States) -> F64:
-        result = values_ahead(states, weights)
+        result = values_ahead(states, network)
         shares: F64 = result / result.sum(axis=1, keepdims=True)  # the network's are float32
         return shares
 
-    return Value(spec, version, players, ahead)
+    weights = b"".join(model.weights[key].tobytes() for key in sorted(model.weights))
+    return Value(spec, _version(weights), players, ahead)
 
 
 def _version(weights: bytes) -> str:

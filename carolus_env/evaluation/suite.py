@@ -1,7 +1,7 @@
 """Suites of decisions whose choices were rolled out: JSON Lines, a header, then one a decision.
 
 ``decisions/`` has the package's suites, which ``python -m benchmarks.suite`` made and checked; here
-they are trusted by their hash. docs/bench.md explains them, docs/formats.md describes the format.
+they are trusted by their hash. docs/bench.md explains them.
 """
 
 from __future__ import annotations
@@ -22,69 +22,38 @@ from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, record, start_of
 from carolus_env.system.options import whole_number
 
-HASHES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}
-"""Hash of the package's suite, by number of players."""
-
+HASHES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}  # by number of players
 HALVES: Final = ("learn", "report")
 """The half to learn and tune by, and the half for published results."""
-
-STAGES: Final = ("opening", "middle", "end")
-"""Stages of a game; `benchmarks.suite.stages_of` tells them apart."""
+STAGES: Final = ("opening", "middle", "end")  # `benchmarks.suite.stages_of` tells them apart
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A choice that was rolled out.
-
-    Attributes:
-        actions: action numbers, in order.
-        value: the win probability of the team that decides.
-        error: standard error of the value.
-        regret: regret against the best candidate, in games with the same dice.
-        regret_error: standard error of the regret; 0 for the best one.
-        games: number of games played from it.
-        dropped: True: significantly worse, and played no further.
-    """
+    """A choice that was rolled out."""
 
     actions: tuple[int, ...]
-    value: float
-    error: float
-    regret: float
-    regret_error: float
+    value: float  # the win probability of the team that decides
+    error: float  # its standard error
+    regret: float  # against the best candidate, in games with the same dice
+    regret_error: float  # its standard error; 0 for the best one
     games: int
-    dropped: bool
+    dropped: bool  # True: significantly worse, and played no further
 
 
 @dataclass(frozen=True)
 class SuitePosition:
-    """A position in which a decision is due, with its candidates, the best one first.
+    """A position in which a decision is due."""
 
-    Attributes:
-        number: number in the suite, from 0.
-        position: a line of `carolus_env.notation`, without generator.
-        kind: one of `rollouts.KINDS`.
-        stage: one of `STAGES`.
-        half: one of `HALVES`.
-        team: the team that decides.
-        seated: the agent at each seat of the game that it comes from.
-        game: the game up to the decision, as `SuitePosition.record` reads it.
-        candidates: the choices that were rolled out.
-    """
-
-    number: int
-    position: str
-    kind: str
-    stage: str
-    half: str
-    team: int
-    seated: tuple[str, ...]
-    game: dict[str, Any]
-    candidates: tuple[Candidate, ...]
-
-    @property
-    def best(self) -> Candidate:
-        """The candidate with the highest value."""
-        return self.candidates[0]
+    number: int  # in the suite, from 0
+    position: str  # a line of `carolus_env.notation`, without generator
+    kind: str  # one of `rollouts.KINDS`
+    stage: str  # one of `STAGES`
+    half: str  # one of `HALVES`
+    team: int  # the team that decides
+    seated: tuple[str, ...]  # the agent at each seat of the game that it comes from
+    game: dict[str, Any]  # the game up to the decision, as `record` reads it
+    candidates: tuple[Candidate, ...]  # the best one first
 
     def state(self) -> States:
         """Return the position: ``(1,)``, with generator 0."""
@@ -119,17 +88,11 @@ class SuitePosition:
 
 @dataclass(frozen=True)
 class Suite:
-    """Decisions of games with one number of players.
+    """Decisions of games with one number of players."""
 
-    Attributes:
-        header: the keys of `benchmarks.suite.SuiteRecipe.header`.
-        decisions: the decisions, by number.
-        digest: twelve hexadecimal digits that change with anything in it.
-    """
-
-    header: dict[str, Any]
-    decisions: tuple[SuitePosition, ...]
-    digest: str
+    header: dict[str, Any]  # the keys of `benchmarks.suite.SuiteRecipe.header`
+    decisions: tuple[SuitePosition, ...]  # by number
+    digest: str  # twelve hexadecimal digits that change with anything in it
 
     @property
     def players(self) -> int:
@@ -147,41 +110,30 @@ class Suite:
         Not stratified: a game's first roll would depend on the other games.
         """
         value = value_function(self.header["value"], self.players)
-        rounds = self.header["rounds"] or None
-        return Sampler(self.base, seed, value, rounds, stratified=False)
+        return Sampler(self.base, seed, value, self.header["rounds"] or None, stratified=False)
 
     def half(self, name: str) -> list[SuitePosition]:
-        """Return the decisions of one half, or of ``all``.
-
-        Raises:
-            ValueError: for another name.
-        """
+        """Return the decisions of one half, or of ``all``."""
         if name not in (*HALVES, "all"):
             raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
         return [decision for decision in self.decisions if name in (decision.half, "all")]
 
 
 def shipped(players: int) -> Suite:
-    """Return the package's suite for 2, 3 or 4 players; it is read once.
-
-    Raises:
-        ValueError: for another number of players, and when the file is damaged.
-    """
+    """Return the package's suite for 2, 3 or 4 players; it is read once."""
     return _shipped(whole_number("players", players, 2, MAX_PLAYERS))
 
 
 @cache
 def _shipped(players: int) -> Suite:
     file = resources.files(__package__) / "decisions" / f"{players}p.jsonl.gz"
+    damaged = f"{file}: damaged, install the package again"
     try:
         content = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise ValueError(f"{file}: damaged, install the package again ({error})") from None
+        raise ValueError(f"{damaged} ({error})") from None
     if (found := _digest(content)) != HASHES[players]:
-        raise ValueError(
-            f"{file}: damaged, install the package again (hash {HASHES[players]} expected, "
-            f"got {found})"
-        )
+        raise ValueError(f"{damaged} (hash {HASHES[players]} expected, got {found})")
     return parsed(content)
 
 
@@ -196,12 +148,8 @@ def _digest(content: bytes) -> str:
 
 
 def _decision(line: dict[str, Any]) -> SuitePosition:
-    seated, candidates = line.pop("met"), line.pop("candidates")
-    return SuitePosition(
-        **line, seated=tuple(seated), candidates=tuple(map(_candidate, candidates))
-    )
-
-
-def _candidate(entry: dict[str, Any]) -> Candidate:
-    regret, error, actions = entry.pop("loss"), entry.pop("loss_error"), entry.pop("actions")
-    return Candidate(tuple(actions), regret=regret, regret_error=error, **entry)
+    candidates = []
+    for entry in line.pop("candidates"):
+        regret, error, actions = entry.pop("loss"), entry.pop("loss_error"), entry.pop("actions")
+        candidates.append(Candidate(tuple(actions), regret=regret, regret_error=error, **entry))
+    return SuitePosition(seated=tuple(line.pop("met")), candidates=tuple(candidates), **line)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,47 +12,34 @@ from carolus_env.evaluation import ladder, sequential
 from carolus_env.evaluation.games import Results
 from carolus_env.evaluation.pairing import PairingResult, count_ends, deal_scores, pairing_result
 from carolus_env.evaluation.ratings import Ratings, rate
-from carolus_env.evaluation.seating import Plan, labels
+from carolus_env.evaluation.seating import Plan
 from carolus_env.system.machine import machine, versions
 
 Summary = Mapping[str, Any]
 """A summary as `summary` makes it, or as it was read from ``summary.json``."""
 
-TESTED: Final = (0, 1)
-"""The agents of a plan's test."""
-FORMAT: Final = "carolus-tournament-summary"
-VERSION: Final = 1
-
 
 def complete_deals(plan: Plan, results: Results) -> Results:
-    """Return the games of complete deals: those played in all seatings of all meetings."""
-    return results[: len(results) - len(results) % plan.games_per_deal]
+    """Return the games of the deals that all pairs have played in all seatings, ``(D, K, S)``."""
+    deals = len(results) // plan.games_per_deal
+    shape = deals, len(plan.pairs), len(plan.seatings)
+    return results[: deals * plan.games_per_deal].reshape(shape)
 
 
-def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
-    """Return each pair of agents that met, with its result over complete deals."""
-    counted = complete_deals(plan, results)
-    if not len(counted):
-        return []
-    meetings = plan.fixtures(0, plan.games_per_deal).meetings
-    of_game = np.tile(meetings, len(counted) // plan.games_per_deal)
+def pairings(plan: Plan, results: Results) -> list[PairingResult]:
+    """Return the result of each pair of agents over complete deals."""
+    games = complete_deals(plan, results)
     return [
-        (pair, pairing_result(plan.agents, counted[of_game == number], pair))
-        for number, pair in enumerate(plan.pairs)
+        pairing_result(plan.agents, games[:, number].ravel(), pair)
+        for number, pair in enumerate(plan.pairs if len(games) else ())
     ]
 
 
 def ratings(plan: Plan, results: Results) -> Ratings:
     """Return ratings from the complete deals, see `carolus_env.evaluation.ratings.rate`."""
-    counted = complete_deals(plan, results)
-    return rate(
-        counted["table"],
-        counted["shares"],
-        counted["deal"],
-        len(plan.agents),
-        anchor=anchor(plan.agents, plan.schedule),
-        seed=plan.seed,
-    )
+    counted, zero = complete_deals(plan, results).ravel(), anchor(plan.agents, plan.schedule)
+    games = counted["table"], counted["shares"], counted["deal"]
+    return rate(*games, len(plan.agents), anchor=zero, seed=plan.seed)
 
 
 def anchor(agents: Sequence[str], schedule: str) -> int | None:
@@ -68,101 +56,99 @@ def anchor(agents: Sequence[str], schedule: str) -> int | None:
     return agents.index("random") if "random" in agents else None
 
 
-def summary(plan: Plan, results: Results, *, complete: bool, seconds: float) -> dict[str, Any]:
-    """Return the statistics of a tournament, for JSON and for the report.
+def labels(names: Sequence[str]) -> list[str]:
+    """Return the names of agents, numbered where one occurs more than once."""
+    counts, numbers = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        numbers[name] += 1
+        result.append(f"{name} #{numbers[name]}" if counts[name] > 1 else name)
+    return result
 
-    Args:
-        plan: the tournament's plan.
-        results: the games; only those of complete deals count.
-        complete: True: the tournament was played to its end.
-        seconds: time spent.
 
-    Raises:
-        ValueError: when no deal is complete.
-    """
+def summary(plan: Plan, results: Results, complete: bool, seconds: float) -> dict[str, Any]:
+    """Return the statistics of a tournament's complete deals, for JSON and for the report."""
     counted = complete_deals(plan, results)
     if not len(counted):
         raise ValueError("no deal has been played in all seatings")
-    paired, rating = pairings(plan, counted), ratings(plan, counted)
+    paired, rated = pairings(plan, results), ratings(plan, results)
     rates: list[list[float]] = [[] for _ in plan.agents]
-    for pair, result in paired:
+    for pair, result in zip(plan.pairs, paired, strict=True):
         for k, win_rate in zip(pair, result.win_rate, strict=True):
             rates[k].append(win_rate)
     agents = []
     for k, spec in enumerate(plan.agents):
         seats = counted["table"] == k
-        decisions, spent = int(counted["decisions"][seats].sum()), counted["seconds"][seats].sum()
+        decisions = int(counted["decisions"][seats].sum())
+        spent = float(counted["seconds"][seats].sum())
         agents.append(
             {
                 "spec": spec,
-                "rating": rating.of(k),
+                "rating": rated.of(k),
                 "win_share": float(np.mean(rates[k])),
                 "mean_castles": float(counted["castles"][seats].mean()),
-                "games": int(seats.any(axis=1).sum()),
+                "games": int(seats.any(axis=-1).sum()),
                 "decisions": decisions,
-                "seconds": float(spent),
-                "us_per_decision": 1e6 * float(spent) / max(decisions, 1),
+                "seconds": spent,
+                "us_per_decision": 1e6 * spent / max(decisions, 1),
             }
         )
-    rule = standing(plan, counted, rating)
+    rule = standing(plan, results, rated)
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "carolus-tournament-summary",
+        "version": 1,
         "rules": plan.rules.to_dict(),
         "schedule": plan.schedule,
         "seed": plan.seed,
-        "deals": len(counted) // plan.games_per_deal,
-        "games": len(counted),
+        "deals": len(counted),
+        "games": counted.size,
         "complete": complete,
         "agents": agents,
-        "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in paired],
+        "pairings": [
+            {"pair": list(pair), **result.to_dict()}
+            for pair, result in zip(plan.pairs, paired, strict=True)
+        ],
         "play": {"mean_rounds": float(counted["rounds"].mean()), "ends": count_ends(counted)},
         "versions": versions("torch"),
         "machine": machine(),
         "seconds": seconds,
-        **({} if rule is None else {"stop_rule": rule}),
+        **({"stop_rule": rule} if rule else {}),
     }
 
 
 def standing(plan: Plan, results: Results, rated: Ratings | None = None) -> dict[str, Any] | None:
-    """Return the stop rule's state as plain values for JSON; None: the plan has none.
+    """Return the stop rule's state after the complete deals, for JSON.
 
-    Args:
-        plan: the tournament's plan.
-        results: complete deals, at least one.
-        rated: their ratings, if known.
-
-    Returns:
-        ``reached``: whether the rule ends the tournament; ``text``: the state in one line; and
-
-        - of a test: ``test``, ``pair``, ``verdict``, ``deals``, ``ratio``, ``bounds``, ``elo``;
-        - of ``until``: ``until`` and ``widening``, by which the ratings' intervals are multiplied
-          so that they hold at any time.
+    ``reached`` says whether the rule ends the tournament, ``text`` the state in a line; the rest is
+    of the rule. None without a stop rule or a complete deal.
     """
+    games = complete_deals(plan, results)
+    if not len(games):
+        return None
     if plan.until is not None:
-        factor = sequential.widening(len(results) // plan.games_per_deal)
         rated = rated or ratings(plan, results)
+        factor = sequential.widening(len(games))  # the ratings' intervals times it hold at any time
         return {
             "reached": bool((factor * (rated.high - rated.low) < plan.until).all()),
             "until": plan.until,
             "widening": factor,
             "text": f"at any time, with 95 %: intervals {factor:.2f} times as wide as shown",
         }
-    if plan.test is None:
+    if (test := plan.test) is None:
         return None
-    test, outcome = plan.test, plan.test.outcome(*deal_scores(results, TESTED))
-    first, second = (labels(plan.agents)[k] for k in TESTED)
-    elo = "" if outcome.elo is None else f", nElo so far {outcome.elo:.1f}"
+    outcome = test.outcome(deal_scores(games[:, 0], 0), games.shape[2])
+    first, second, *_ = labels(plan.agents)
     verdict = {
         sequential.STRONGER: f"{first} is stronger than {second} (H1)",
         sequential.NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
         sequential.UNDECIDED: f"{first} against {second}: undecided",
     }[outcome.verdict]
+    elo = "" if outcome.elo is None else f", nElo so far {outcome.elo:.1f}"
     low, high = test.bounds
     return {
         "reached": outcome.verdict != sequential.UNDECIDED,
         "test": plan.to_dict()["test"],
-        "pair": list(TESTED),
+        "pair": list(plan.pairs[0]),
         **outcome._asdict(),
         "bounds": [low, high],
         "text": f"test of nElo {test.elo0:g} (H0) against {test.elo1:g} (H1): {verdict} "

@@ -20,8 +20,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from carolus_env.evaluation.games import Progress
-from carolus_env.evaluation.seating import labels
-from carolus_env.evaluation.summary import Summary, anchor
+from carolus_env.evaluation.summary import Summary, anchor, labels
 from carolus_env.evaluation.tournament import Tournament
 
 BLUE, VERMILION = "#0072b2", "#d55e00"
@@ -38,34 +37,23 @@ _SPARED: Final = 20  # or this multiple of an update's time, for which games wai
 
 
 class StandingsRow(NamedTuple):
-    """One agent's line of the cross table."""
+    """An agent, its rating and its win rate in all games."""
 
     agent: int  # its number in the summary
     name: str  # its spec; with a number where two agents have the same
     rating: dict[str, Any]  # elo, low, high, bound
-    won: float  # win rate in all games
-    against: tuple[float | None, ...]  # the agents in the order of the standings; None: never met
+    won: float
 
 
 def standings(summary: Summary) -> list[StandingsRow]:
     """Return the agents by rating, the strongest first."""
     agents = summary["agents"]
     names = labels([printable(agent["spec"]) for agent in agents])
-    order = sorted(range(len(agents)), key=lambda k: -agents[k]["rating"]["elo"])
-    rates: dict[tuple[int, int], float] = {}
-    for pairing in summary["pairings"]:
-        i, j = pairing["pair"]
-        rates[i, j], rates[j, i] = pairing["win_rate"]
-    return [
-        StandingsRow(
-            agent=k,
-            name=names[k],
-            rating=agents[k]["rating"],
-            won=agents[k]["win_share"],
-            against=tuple(rates.get((k, other)) for other in order),
-        )
-        for k in order
+    rows = [
+        StandingsRow(k, names[k], agent["rating"], agent["win_share"])
+        for k, agent in enumerate(agents)
     ]
+    return sorted(rows, key=lambda row: -row.rating["elo"])
 
 
 # ------------------------------------------------------------------------------------ tables
@@ -76,10 +64,8 @@ class Table(NamedTuple):
 
     heads: Sequence[str]
     rows: Sequence[Sequence[Text]]
-    names: Sequence[int]
-    """Columns of agents' names."""
-    words: Sequence[int] = ()
-    """Further columns that are aligned on the left."""
+    names: Sequence[int]  # columns of agents' names
+    words: Sequence[int] = ()  # further columns that are aligned on the left
 
     def texts(self) -> list[list[str]]:
         """Return heads and rows as text."""
@@ -94,10 +80,8 @@ class Table(NamedTuple):
             kept -= 1
         result = RichTable(box=None, padding=(0, _SPACE, 0, 0), pad_edge=False, header_style="")
         for k, head in enumerate(self.heads[:kept]):
-            left, fold = k in (*self.names, *self.words), k in self.names
-            result.add_column(
-                head, justify="left" if left else "right", no_wrap=not fold, overflow="fold"
-            )
+            side: Any = "left" if k in (*self.names, *self.words) else "right"
+            result.add_column(head, justify=side, no_wrap=k not in self.names, overflow="fold")
         for row in self.rows:
             result.add_row(*row[:kept])
         rest = f"left out, for want of width: {', '.join(self.heads[kept:])}"
@@ -106,29 +90,30 @@ class Table(NamedTuple):
 
 def cross_table(summary: Summary) -> Table:
     """Return the ranking, with each agent's win rate against the agent of each rank, in percent."""
-    lines = standings(summary)
-    ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
-    rows = []
-    for rank, line in zip(ranks, lines, strict=True):
+    rates: dict[tuple[int, int], float] = {}
+    for pairing in summary["pairings"]:
+        i, j = pairing["pair"]
+        rates[i, j], rates[j, i] = pairing["win_rate"]
+    lines, rows = standings(summary), []
+    for rank, line in enumerate(lines, 1):
+        cells = map(Text, (str(rank), line.name, elo(line.rating), percent(line.won, 1)))
+        against = [rates.get((line.agent, other.agent)) for other in lines]
+        shown = [Text(percent(rate), _colours(rate)) for rate in against]
+        shown[rank - 1] = Text("-")
         taken = duration(summary["agents"][line.agent]["us_per_decision"])
-        against = [
-            Text("-" if other == rank else percent(rate), _colours(rate))
-            for other, rate in zip(ranks, line.against, strict=True)
-        ]
-        cells = map(Text, (rank, line.name, elo(line.rating), percent(line.won, 1)))
-        rows.append([*cells, *against, Text(taken)])
+        rows.append([*cells, *shown, Text(taken)])
+    ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
     return Table(["#", "agent", "Elo [95 %]", "won %", *ranks, "a decision"], rows, [1])
 
 
 def pairings_table(summary: Summary) -> Table:
     """Return every pairing, from its stronger agent's side."""
-    lines = standings(summary)
-    names = {line.agent: line.name for line in lines}
-    rank = {line.agent: index for index, line in enumerate(lines)}
+    ranked = {line.agent: (rank, line.name) for rank, line in enumerate(standings(summary))}
     rows = []
-    for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):
-        pair, wins, castles = pairing["pair"], pairing["wins"], pairing["mean_castles"]
-        a, b = (0, 1) if rank[pair[0]] < rank[pair[1]] else (1, 0)
+    for pairing in sorted(summary["pairings"], key=lambda p: sorted(ranked[k] for k in p["pair"])):
+        sides = sorted((ranked[k], side) for side, k in enumerate(pairing["pair"]))
+        ((_, first), a), ((_, second), b) = sides
+        wins, castles = pairing["wins"], pairing["mean_castles"]
         rate, ends = pairing["win_rate"][a], pairing["ends"].items()
         low, high = (percent(end, 1) for end in pairing["ci95"][a])
         cells = (
@@ -139,7 +124,7 @@ def pairings_table(summary: Summary) -> Table:
             printable(", ".join(f"{spaced(name)} {count:,}" for name, count in ends)),
         )
         won = Text(f"{percent(rate, 1)} [{low}, {high}]", _colours(rate))
-        rows.append([Text(names[pair[a]]), Text(names[pair[b]]), won, *map(Text, cells)])
+        rows.append([Text(first), Text(second), won, *map(Text, cells)])
     heads = ("agent", "against", "won % [95 %]", "W-D-L", "games", "castles", "rounds", "ended by")
     return Table(heads, rows, [0, 1], [len(heads) - 1])
 
@@ -151,7 +136,7 @@ def facts_table(summary: Summary) -> Table:
     facts |= summary["rules"] | summary["versions"] | summary["machine"]
     facts |= {key: summary.get(key) for key in ("commit", "command")}
     known = {spaced(key): value for key, value in facts.items() if value is not None}
-    rows = [[Text(printable(key)), Text(printable(value))] for key, value in known.items()]
+    rows = [[Text(printable(text)) for text in fact] for fact in known.items()]
     return Table(["", ""], rows, [1], [0])
 
 
@@ -166,12 +151,8 @@ def printable(text: object) -> str:
 def shortened(names: Iterable[str], length: int = _LONGEST_NAME) -> list[str]:
     """Return the names, long ones without their middle, still all different."""
     head = length // 3
-    return labels(
-        [
-            name if len(name) <= length else f"{name[:head]}\u2026{name[head + 1 - length :]}"
-            for name in names
-        ]
-    )
+    tail = length - head - 1
+    return labels([n if len(n) <= length else f"{n[:head]}\u2026{n[-tail:]}" for n in names])
 
 
 def title(summary: Summary) -> str:
@@ -185,9 +166,8 @@ def title(summary: Summary) -> str:
         f"{summary['games']:,} games",
         f"seed {summary['seed']}",
         f"Elo by these games alone, 0: {'the mean' if zero is None else agents[zero]}",
+        *([] if summary["complete"] else ["cut short"]),
     ]
-    if not summary["complete"]:
-        parts.append("cut short")
     return printable(spaced(", ".join(parts)))
 
 
@@ -210,9 +190,7 @@ def percent(rate: float | None, digits: int = 0) -> str:
     text, least = f"{100 * rate:.{digits}f}", 10.0**-digits
     if float(text) >= 100 and rate < 1:
         return f">{100 - least:.{digits}f}"
-    if float(text) <= 0 < rate:
-        return f"<{least:.{digits}f}"
-    return text
+    return f"<{least:.{digits}f}" if float(text) <= 0 < rate else text
 
 
 def duration(microseconds: float) -> str:
@@ -223,29 +201,21 @@ def duration(microseconds: float) -> str:
     return f"{microseconds:.3g} us"
 
 
-def blend(rate: float) -> str:
-    """Return a win rate's colour: blue for more than half, vermilion for less, white between."""
+def _colours(rate: float | None) -> str:
+    """Return a win rate's style: on blue for more than half, vermilion for less, else white."""
+    if rate is None:
+        return ""
     strong = BLUE if rate > 0.5 else VERMILION
     part = 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
-    channels = (int(strong[k : k + 2], 16) for k in (1, 3, 5))
-    return "#" + "".join(f"{round(255 + part * (channel - 255)):02x}" for channel in channels)
-
-
-def _colours(rate: float | None) -> str:
-    return "" if rate is None else f"#1c1c1c on {blend(rate)}"
+    channels = (round(255 + part * (int(strong[k : k + 2], 16) - 255)) for k in (1, 3, 5))
+    return "#1c1c1c on #" + "".join(f"{channel:02x}" for channel in channels)
 
 
 # ------------------------------------------------------------------------------------ the terminal
 
 
 def print_tables(heading: str, summary: Summary, *, ratings: bool = True) -> None:
-    """Print a row for each pairing, the stop rule and the cross table.
-
-    Args:
-        heading: title of the first table.
-        summary: the tournament's summary.
-        ratings: False: print the pairings alone.
-    """
+    """Print a row for each pairing and, with ``ratings``, the stop rule and the cross table."""
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
     with console.capture() as captured:  # rich would end the process where nobody reads
         console.print(Text(heading), _shown(summary, console.width, ratings=ratings), sep="\n")
@@ -267,14 +237,8 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
     if quiet or not console.is_terminal:
         yield lambda done: None
         return
-    bar = progress.Progress(
-        progress.TextColumn("games"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-    )
+    columns = *progress.Progress.get_default_columns(), progress.MofNCompleteColumn()
+    bar = progress.Progress(*columns, progress.TimeElapsedColumn())
     task = bar.add_task("games", total=tournament.plan.games)
     drawn, since, pause = 0, time.monotonic(), _REDRAWN
     with Live(bar, console=console, transient=True, refresh_per_second=4) as live:

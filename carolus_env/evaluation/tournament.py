@@ -1,12 +1,5 @@
 """Tournaments: a plan is played in blocks by workers, in its order, and can be resumed.
 
-    >>> from carolus_env import evaluation
-    >>> from carolus_env.engine.rules import Rules
-    >>> plan = evaluation.Plan(Rules(3), ("greedy", "random"), deals=100, seed=1)
-    >>> cup = evaluation.Tournament(plan)
-    >>> cup.run(workers=2, file="games.jsonl")
-    >>> cup.summary()["agents"]
-
 Games depend on the plan alone: not on the number of workers, the size of blocks or interruptions.
 """
 
@@ -20,14 +13,13 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env.bots import Agent, AgentLike
+from carolus_env.bots import AgentLike
 from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.bots.registry import is_function
 from carolus_env.evaluation import games, journal
@@ -50,15 +42,9 @@ _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give eve
 class Tournament:
     """A plan and the games played so far.
 
-    Args:
-        plan: the games to play.
-        agents: a spec string (`bots.make`) or an agent for each name in the plan. None: the
-            names are the specs.
-
-    Attributes:
-        plan: the plan given.
-        complete: True: all games have been played.
-        seconds: wall-clock time spent on playing.
+    ``agents`` are a spec string (`bots.make`) or an agent for each name in the plan; None: the
+    names are the specs. ``complete`` says whether the tournament has been played to its end,
+    ``seconds`` is the wall-clock time spent on playing.
 
     Raises:
         ValueError: for another number of agents than the plan has.
@@ -84,13 +70,15 @@ class Tournament:
 
     def pairings(self) -> list[PairingResult]:
         """Return the result of each pair of agents over the complete deals so far."""
-        return [result for _, result in summaries.pairings(self.plan, self.results)]
+        return summaries.pairings(self.plan, self.results)
 
     def summary(self) -> dict[str, Any]:
-        """Return the statistics so far, see `carolus_env.evaluation.summary`."""
-        return summaries.summary(
-            self.plan, self.results, complete=self.complete, seconds=self.seconds
-        )
+        """Return the statistics so far; a ValueError if no deal has been played in all seatings."""
+        return summaries.summary(self.plan, self.results, self.complete, self.seconds)
+
+    def standing(self) -> dict[str, Any] | None:
+        """Return the stop rule's state (``reached``: the end); None without one or a full deal."""
+        return summaries.standing(self.plan, self.results)
 
     def run(
         self,
@@ -108,11 +96,10 @@ class Tournament:
             workers: processes; 1: this one. Several need agents that are spec strings or can be
                 pickled, and a script that guards its main part (``if __name__ == ...``). Or
                 workers that the caller has and closes, as `system.executors.Cluster`.
-            file: results file to write (`carolus_env.evaluation.journal`), block by block.
+            file: results file to write (docs/formats.md), block by block.
             resume: go on with the tournament in ``file``, if it exists.
             records: file of game records to write, of the games that this call plays; compressed
                 if its name ends in ``.gz``.
-            progress: a function of the number of finished games.
             notice: a function of a line for the user.
 
         Raises:
@@ -139,7 +126,7 @@ class Tournament:
                 self.plan,
                 self._agents,
                 stack.enter_context(players),
-                self._stops,
+                lambda: bool((self.standing() or {}).get("reached")),
                 start=self.games,
                 seconds=float(self.results["seconds"].sum()),
                 records=records is not None,
@@ -174,18 +161,6 @@ class Tournament:
         self._parts, self.seconds = [saved.results], saved.wall
         return log
 
-    def standing(self) -> dict[str, Any] | None:
-        """Return the stop rule's state after the complete deals (see `evaluation.summary`).
-
-        None without a stop rule or a complete deal.
-        """
-        counted = summaries.complete_deals(self.plan, self.results)
-        return summaries.standing(self.plan, counted) if len(counted) else None
-
-    def _stops(self) -> bool:
-        result = self.standing()
-        return result is not None and result["reached"]
-
 
 # ------------------------------------------------------------------------------------ blocks
 
@@ -203,7 +178,7 @@ def play_plan(
     plan: Plan,
     agents: Sequence[AgentLike],
     workers: Workers,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool],
     *,
     looks: Iterable[int] | None = None,
     start: int = 0,
@@ -211,28 +186,13 @@ def play_plan(
     records: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
-    """Play the games of a plan; yield them block by block, in their order.
+    """Play the games of a plan from number ``start`` on; yield them block by block, in their order.
 
+    No block goes across ``looks``, numbers of deals, by default those of the plan's stop rule:
+    there ``stop`` is asked whether it is enough, when the caller has taken the blocks before.
     Each block takes about `BLOCK_SECONDS`, judged by the last games that make up a deal: those of
-    one pair may take much longer than those of another. The first block is a single game.
-
-    Args:
-        plan: the games to play.
-        agents: a spec string or an agent for each name in the plan.
-        workers: the workers that play.
-        stop: a function that says whether the games so far are enough; asked after each look, when
-            the caller has taken the blocks before it.
-        looks: numbers of deals, ascending, across which no block goes, up to the plan's; None:
-            those of the plan's stop rule.
-        start: number of the first game to play.
-        seconds: seconds that the games before took, or are thought to take.
-        records: True: blocks hold game records.
-        progress: a function of the number of finished games, called after each game where this
-            process plays.
-
-    Raises:
-        ArenaError: when an agent fails, or a worker dies; blocks before it are yielded first.
-        ValueError: when the agents cannot be sent to workers.
+    one pair may take much longer than those of another. The first block is a single game, unless
+    ``seconds`` says what the games before ``start`` took. Blocks before an error are yielded.
     """
     deal = plan.games_per_deal
     ends = [deals * deal for deals in (plan.checkpoints() if looks is None else looks)]
@@ -251,7 +211,7 @@ def play_plan(
 
     if not (inside := isinstance(workers, InProcess)):
         _check_sendable(plan, agents)
-    job = _BlockPlayer(plan, tuple(agents), records, progress if inside else None)
+    job = partial(_player, plan, tuple(agents), records, progress if inside else None)
     if start in asks and stop():
         return
     try:
@@ -277,68 +237,52 @@ def play_plan(
 
 def _check_sendable(plan: Plan, agents: Sequence[AgentLike]) -> None:
     """Refuse agents whose class or function another process could not find."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
     for name, agent in zip(plan.agents, agents, strict=True):
-        if isinstance(agent, str):
-            continue
         inner = getattr(agent, "agent", agent)  # that of a `Checked`
         made_of: Any = inner if is_function(inner) else getattr(inner, "function", type(inner))
-        file = getattr(sys.modules["__main__"], "__file__", None)
-        reason = ""
         if made_of.__name__ == "<lambda>":
             reason = "it is a lambda"
         elif "<locals>" in made_of.__qualname__:
             reason = f"{made_of.__name__} is made inside a function"
         elif made_of.__module__ == "__main__" and (file is None or not Path(file).exists()):
             reason = f"{made_of.__name__} is in a program without a file"
-        if reason:
-            raise ValueError(
-                f"agent {name!r} cannot be sent to workers, since {reason}: put it into a file and "
-                "name it by its spec string, such as my_bot.py:MyBot, or play with workers=1"
-            )
+        else:
+            continue
+        raise ValueError(
+            f"agent {name!r} cannot be sent to workers, since {reason}: put it into a file and "
+            "name it by its spec string, such as my_bot.py:MyBot, or play with workers=1"
+        )
 
 
 def block_size(seconds: float, remaining: int, workers: int) -> int:
-    """Return the number of games of the next block; all workers get some.
-
-    Args:
-        seconds: seconds that a game takes; 0: not known.
-        remaining: games that are left.
-        workers: number of workers.
-    """
+    """Return the number of games, of so many seconds, in the next block; 0 seconds: not known."""
     if not seconds:
         return 1
-    fair = max(-(-remaining // workers), int(_WORTH_SHARING / seconds))
+    fair = max(-(-remaining // workers), int(_WORTH_SHARING / seconds))  # every worker gets some
     return max(1, min(int(BLOCK_SECONDS / seconds), SIDE_BY_SIDE, fair, remaining))
 
 
-@dataclass(frozen=True)
-class _BlockPlayer:
-    """The job of workers: to make the agents once, and play any block of the plan."""
+def _player(
+    plan: Plan, agents: Sequence[AgentLike], records: bool, progress: Progress | None
+) -> Callable[[int, int], Block]:
+    """Make the agents; return a function that plays games ``start`` to ``stop - 1`` of the plan."""
+    made = games.make_agents(agents)
+    games.warm_up(made, plan.rules)
 
-    plan: Plan
-    agents: tuple[AgentLike, ...]
-    records: bool
-    progress: Progress | None
-
-    def __call__(self) -> Callable[[int, int], Block]:
-        agents = games.make_agents(self.agents)
-        games.warm_up(agents, self.plan.rules)
-        return partial(self.block, agents)
-
-    def block(self, agents: Sequence[Agent], start: int, stop: int) -> Block:
-        """Play games ``start`` to ``stop - 1`` of the plan."""
-        plan, report = self.plan, self.progress
-        fixtures, begun = plan.fixtures(start, stop), time.perf_counter()
-        advance = None if report is None else lambda done: report(start + done)
+    def play(start: int, stop: int) -> Block:
+        begun = time.perf_counter()
+        advance = None if progress is None else lambda done: progress(start + done)
         results, actions = games.play_and_record(
-            fixtures, agents, plan.rules, seed=plan.seed, progress=advance
+            plan.fixtures(start, stop), made, plan.rules, seed=plan.seed, progress=advance
         )
         seconds, lines = time.perf_counter() - begun, []
-        for row, game in enumerate(actions if self.records else ()):
-            result = results[row]
-            deal, seating = int(result["deal"]), int(result["seating"])
-            names = [plan.agents[agent] for agent in result["table"]]
+        for row, game in enumerate(actions if records else ()):
+            deal, seating = int(results["deal"][row]), int(results["seating"][row])
+            names = [plan.agents[agent] for agent in results["table"][row]]
             about = {"game": start + row, "deal": deal, "seating": seating, "agents": names}
             record = games.game_record(plan.rules, plan.seed, deal, game)
             lines.append(record_line({**record, **about}))
         return Block(start, results, seconds, lines)
+
+    return play

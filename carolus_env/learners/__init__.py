@@ -1,17 +1,7 @@
-"""Training: the learners (`LEARNERS`), and what all runs share.
+"""Training: the learners (`LEARNERS`), each a file that reads from top to bottom.
 
-An algorithm is a file that reads from top to bottom: `ppo`, `td` and `sb3`. `options` has the
-options that all have, `run` a run in its folder, `pool` the workers of self-play; `checkpoint`,
-`scalars` and `provenance` are parts of a run.
-
-An update of PPO, file by file: `run` (`Run._learn`) asks `pool` (`WorkerPool.learn`) for a round;
-each worker of `ppo` (`PpoLearner.learn`) plays a rollout by `bots.ppo`, whose candidates
-`planning.plans` lists (by `kinds` and `heuristic`) and `networks.forward` values from `inputs`; its
-gradients go through `networks.backward`; `pool` combines what the workers have learnt, and `run`
-notes it.
-
-Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3, of the extra
-``sb3``.
+`options` has the options that all have, `run` a run in its folder, `pool` the workers of self-play.
+Training needs the extra ``train``; `sb3` needs PyTorch and Stable-Baselines3, of the extra ``sb3``.
 """
 
 from __future__ import annotations
@@ -48,12 +38,7 @@ LEARNERS: Final[dict[str, Entry]] = {
 
 
 def learner(name: str | None) -> Any:
-    """Return the class of a learner by its name; None: the default.
-
-    Raises:
-        ValueError: for an unknown learner.
-        MissingExtraError: when a package that it needs is missing.
-    """
+    """Return the class of a learner by its name; None: the default."""
     name = next(iter(LEARNERS)) if name is None else name
     if not isinstance(name, str) or name not in LEARNERS:
         raise ValueError(unknown("unknown learner", name, LEARNERS))
@@ -68,16 +53,7 @@ def learner(name: str | None) -> Any:
 
 
 def read_config(path: Path, name: str | None = None) -> RunConfig:
-    """Read the options of a TOML file; those it leaves out keep their defaults.
-
-    Args:
-        path: the file's path.
-        name: the learner's name, instead of the one in the file.
-
-    Raises:
-        ValueError: for a file that cannot be read, and naming the first option that is unknown
-            or has the wrong type.
-    """
+    """Read the options of a TOML file; ``name`` is the learner instead of the one in the file."""
     path = path.expanduser()
     try:
         with reading(path) as file:
@@ -93,18 +69,13 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
 
 
 def config_of(given: Mapping[str, Any]) -> RunConfig:
-    """Return a config made from options by name, ``learner`` among them.
-
-    Raises:
-        ValueError: naming the first option that is unknown or has a value that is not allowed.
-    """
+    """Return a config made from options by name, ``learner`` among them."""
     values = dict(given)
     kind: type[RunConfig] = learner(values.pop("learner", None)).Config
     known = declared(kind)
     for name, value in values.items():
         if name not in known:
-            raise ValueError(
-                unknown(f"learner {kind.learner_name} has no option", name, [*known, "learner"])
-            )
+            about = f"learner {kind.learner_name} has no option"
+            raise ValueError(unknown(about, name, [*known, "learner"]))
         values[name] = known[name].check(value, name)
     return make(kind, values)

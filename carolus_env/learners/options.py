@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -17,19 +19,20 @@ from carolus_env.engine.rules import DISCS, Rules
 from carolus_env.networks.network import HIDDEN_LIMITS, WIDTH_LIMITS, Size, random_weights
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system.machine import cores
-from carolus_env.system.options import as_dict, check_fields, group, option
+from carolus_env.system.options import check_fields, group, option
 from carolus_env.system.threads import MOST_THREADS
 
 SLOWEST: Final = 1e-9  # the lowest learning rate: float32 weights of 0.01 do not feel a lower one
-EVALUATIONS: Final = "evaluations, each with a checkpoint"
-POINTS: Final = "points of the curve"
 FLAT: Final = "share of the run in which the learning rate stays; then it decays geometrically"
 
+algorithm: Final = partial(option, heading="algorithm")
+network: Final = partial(option, heading="network")
+evaluation: Final = partial(option, heading="evaluation")
 
-def every(default: int, unit: str, what: str) -> Any:
-    """Return an option of decisions or games between two `EVALUATIONS`, or `POINTS`."""
-    about = f"{unit} between two {what}"
-    return option(default, about, among=(1, None), heading="evaluation")
+
+def every(default: int, unit: str, what: str = "evaluations, each with a checkpoint") -> Any:
+    """Return an option of decisions or games between two evaluations, or other events."""
+    return evaluation(default, f"{unit} between two {what}", among=(1, None))
 
 
 def rate(default: float, about: str, heading: str = "") -> Any:
@@ -37,13 +40,8 @@ def rate(default: float, about: str, heading: str = "") -> Any:
     return option(default, about, among=(SLOWEST, None), below=1, heading=heading)
 
 
-def algorithm(default: Any, about: str, **limits: Any) -> Any:
-    """Return an option of an algorithm."""
-    return option(default, about, heading="algorithm", **limits)
-
-
 @dataclass
-class RunConfig:
+class RunConfig(ABC):
     """Rules, names and evaluations of a training run."""
 
     learner_name: ClassVar[str]  # as files and the command line give it
@@ -63,45 +61,36 @@ class RunConfig:
     )
     seed: int = option(1, "seed of games, network and sampling", among=(0, 2**64 - 1))
     name: str | None = option(
-        None,
-        "the run's folder is RUNS/NAME; by default learner, players, seed and time",
-        kind=str,
+        None, "the run's folder is RUNS/NAME; by default learner, players, seed and time", kind=str
     )
     runs: Path = option(Path("runs"), "the folder of all runs", metavar="FOLDER")
 
-    eval_every: int = every(250_000, "decisions or games", EVALUATIONS)
-    curve_every: int = every(1, "decisions or games", POINTS)
-    eval_games: int = option(
+    eval_every: int = every(250_000, "decisions or games")
+    curve_every: int = every(1, "decisions or games", "points of the curve")
+    eval_games: int = evaluation(
         100,
         "most games against each agent in an evaluation; fewer where the interval is narrow",
         among=(1, None),
-        heading="evaluation",
     )
-    final_games: int = option(
-        600,
-        "most games against each agent in the final evaluation",
-        among=(1, None),
-        heading="evaluation",
+    final_games: int = evaluation(
+        600, "most games against each agent in the final evaluation", among=(1, None)
     )
-    eval_bots: tuple[str, ...] = option(
+    eval_bots: tuple[str, ...] = evaluation(
         (),
         "bots that are met in evaluations besides planner and rungs of the ladder, by spec",
-        heading="evaluation",
         metavar="BOT",
     )
-    eval_suite: str | None = option(
+    eval_suite: str | None = evaluation(
         None,
         "half of the suite to measure mean regret on, too; the other half is for publication",
         kind=str,
         among=("learn",),
-        heading="evaluation",
     )
-    checkpoint_every: int | None = option(
+    checkpoint_every: int | None = evaluation(
         None,
         "decisions or games between two checkpoints; by default one at each evaluation",
         kind=int,
         among=(1, None),
-        heading="evaluation",
     )
 
     def __post_init__(self) -> None:
@@ -124,24 +113,24 @@ class RunConfig:
             return f"{self.minutes:g} minutes of learning, evaluations not counted"
         return f"{getattr(self, self.length):,} {self.unit}"
 
-    def progress(self, done: int, seconds: float) -> float:
-        """Return the fraction of the run that is done, from 0 to 1 or more.
+    @property
+    def eval_threads(self) -> int:
+        """Threads of evaluations, as many as training uses."""
+        return 1
 
-        Args:
-            done: decisions or games learnt from.
-            seconds: seconds of learning, by the clock.
-        """
+    def progress(self, done: int, seconds: float) -> float:
+        """Return the fraction of the run, 0 to 1 or more, after decisions or games and seconds."""
         if self.minutes is not None:
             return seconds / 60 / self.minutes
         return done / int(getattr(self, self.length))
 
+    @abstractmethod
     def round_size(self, done: int) -> int:
         """Return the decisions or games of the next round, after so many."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rate_at(self, progress: float) -> float:
         """Return the learning rate of the next round, after this fraction of the run."""
-        raise NotImplementedError
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy of another length, to continue a run."""
@@ -150,37 +139,19 @@ class RunConfig:
         instead = {"minutes": None} if self.length in changes else {}
         return dataclasses.replace(self, **{**instead, **changes})
 
-    def unused(self) -> dict[str, str]:
-        """Return the options that have no effect beside the others, and what they need."""
-        return {} if self.players == 4 else {"partners": "--players 4"}
-
     def check(self) -> None:
-        """Refuse options that cannot work, before anything starts.
-
-        Raises:
-            ValueError: naming the option, its value and what is allowed.
-        """
+        """Refuse options that cannot work, before anything starts."""
         if self.name in ("", "..") or (self.name and self.name != Path(self.name).name):
             raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
         for spec in self.eval_bots:
             make(spec)
-
-    @property
-    def eval_threads(self) -> int:
-        """Threads of evaluations, as many as training uses."""
-        return 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the learner, and its options with those of the rules."""
-        return {"learner": self.learner_name, **as_dict(self)}
 
 
 @dataclass
 class SelfPlayConfig(RunConfig):
     """The options of learners that play with themselves in compiled code, on every core."""
 
-    policy: ClassVar[bool] = False
-    """True if the network has a policy head."""
+    policy: ClassVar[bool] = False  # True if the network has a policy head
 
     workers: int = option(
         cores(),
@@ -190,19 +161,12 @@ class SelfPlayConfig(RunConfig):
     start: str | None = option(
         None, "model to begin with, a path or 2p, 3p, 4p; by default random weights", kind=str
     )
-    width: int = option(
-        64, "sums of the network's first layer", among=WIDTH_LIMITS, heading="network"
+    width: int = network(64, "sums of the network's first layer", among=WIDTH_LIMITS)
+    hidden: int = network(32, "units of its second layer", among=HIDDEN_LIMITS)
+    candidates: int = network(
+        16, "turns that are compared, the planner's best ones", among=(DISCS, MOST_PLANS)
     )
-    hidden: int = option(32, "units of its second layer", among=HIDDEN_LIMITS, heading="network")
-    candidates: int = option(
-        16,
-        "turns that are compared, the planner's best ones",
-        among=(DISCS, MOST_PLANS),
-        heading="network",
-    )
-    plans: str = option(
-        "stop", "where paladins may go, see the planner", among=WIDTHS, heading="network"
-    )
+    plans: str = network("stop", "where paladins may go, see the planner", among=WIDTHS)
     learning_rate: float = rate(0.01, "initial learning rate")
     learning_rate_end: float = rate(0.001, "learning rate at the end", "algorithm")
     flat: float = algorithm(0.0, FLAT, among=(0, None), below=1)
@@ -228,9 +192,6 @@ class SelfPlayConfig(RunConfig):
         """Return the weights to begin with.
 
         A policy may begin with a model that has no policy head, and the other way round.
-
-        Raises:
-            ValueError: for a model of another size.
         """
         weights = random_weights(self.size, self.seed)
         if self.start is None:
@@ -249,5 +210,4 @@ class SelfPlayConfig(RunConfig):
 
     def check(self) -> None:
         super().check()
-        _ = self.size
         self.first_weights()

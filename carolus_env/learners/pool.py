@@ -1,10 +1,8 @@
 """Workers that play and learn side by side, and the combination of their results.
 
-In a round each worker begins with the common weights, plays games of its own and learns from them.
-Then each weight moves by the mean of the workers' moves, over those workers that moved it: a rare
-row of a table, moved by one worker, keeps its full move; a bias, moved by all, gets the mean. This
-is done in the workers' order, so results depend on the seed and on the number of workers, not on
-the number of cores.
+In a round each worker begins with the common weights, plays games of its own and learns from them;
+`combine` then moves the common weights. This is done in the workers' order, so results depend on
+the seed and on the number of workers, not on the number of cores.
 """
 
 from __future__ import annotations
@@ -28,37 +26,26 @@ from carolus_env.system.cancellation import Stop
 from carolus_env.system.compiler import entry
 
 C = TypeVar("C", bound=SelfPlayConfig)
+Stats = npt.NDArray[np.float64]
 
 
 class Task(NamedTuple):
     """A worker's part of a round."""
 
     first: int  # number of its first game or decision: each has its own stream of random numbers
-    size: int  # Games or decisions to learn from
-    rate: float  # Learning rate
-
-
-class RoundResult(NamedTuple):
-    """Result of a worker's part of a round: what it shares, its statistics, and its CPU time."""
-
-    shared: Arrays
-    stats: npt.NDArray[np.float64]
-    seconds: float
+    size: int  # games or decisions to learn from
+    rate: float  # learning rate
 
 
 class SelfPlayLearner(ABC, Generic[C]):
     """A worker of an algorithm that learns a network by self-play.
 
     A subclass is an algorithm: `learners.ppo`, `learners.td`.
-
-    Args:
-        config: the run's hyperparameters.
     """
 
-    Config: ClassVar[type[SelfPlayConfig]]  # Its hyperparameters
-    stats: ClassVar[tuple[str, ...]]  # Names of the statistics; games is one of them
-    summed: ClassVar[str] = ""
-    """Prefix of the shared arrays that hold sums, which grow by the sum of all workers' growth."""
+    Config: ClassVar[type[SelfPlayConfig]]
+    stats: ClassVar[tuple[str, ...]]  # names of the statistics; games is one of them
+    summed: ClassVar[str] = ""  # prefix of the names of shared arrays that hold sums; empty: none
 
     def __init__(self, config: C) -> None:
         self.config = config
@@ -85,13 +72,11 @@ class SelfPlayLearner(ABC, Generic[C]):
         return {}
 
     @abstractmethod
-    def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
-        """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed.
+    def learn(self, own: Arrays, task: Task, stats: Stats) -> None:
+        """Play, and learn from it, beginning with ``shared``.
 
-        Args:
-            own: the worker's own arrays, kept until its next round.
-            task: the worker's part of a round.
-            stats: statistics, added to.
+        ``shared`` and ``own``, which the worker keeps until its next round, are changed; the sums
+        of ``stats`` are added to.
         """
 
     @staticmethod
@@ -104,35 +89,26 @@ class SelfPlayLearner(ABC, Generic[C]):
     def agent(config: C, model: NetworkModel) -> Agent:
         """Return the bot that plays a model in evaluations."""
 
-    def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> RoundResult:
-        """Do a part of a round, beginning with the common arrays; ``own`` is changed."""
+    def round(
+        self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task
+    ) -> tuple[Arrays, Stats, float]:
+        """Begin with the common arrays; return what is shared then, statistics, CPU seconds."""
         for name, array in self.shared.items():
             array[...] = shared[name]
         stats, begun = np.zeros(len(self.stats)), time.thread_time()
         self.learn(own, task, stats)
-        return RoundResult(self.shared, stats, time.thread_time() - begun)
+        return self.shared, stats, time.thread_time() - begun
 
 
 class WorkerPool(Learner):
-    """Workers, each on a thread, and their common state.
-
-    Args:
-        kind: the algorithm.
-        config: the run's hyperparameters.
-
-    Attributes:
-        shared: the weights, and the state of the optimiser.
-        stats: ``(S,)`` float64, sums of the learner's statistics.
-        noted: those when `note` was called last.
-        cpu_seconds: CPU time of all workers.
-    """
+    """Workers, each on a thread, and their common state: weights and that of the optimiser."""
 
     def __init__(self, kind: type[SelfPlayLearner[Any]], config: SelfPlayConfig) -> None:
         self._kind, self._config = kind, config
         self._workers = [kind(config) for _ in range(config.workers)]
         self.shared = {name: array.copy() for name, array in self._workers[0].shared.items()}
         self.own = [worker.own(index) for index, worker in enumerate(self._workers)]
-        self.stats, self.noted = np.zeros((2, len(kind.stats)))
+        self.stats, self.noted = np.zeros((2, len(kind.stats)))  # sums: now, and at the last `note`
 
     def warm_up(self) -> None:
         own = {name: array.copy() for name, array in self.own[0].items()}
@@ -141,19 +117,17 @@ class WorkerPool(Learner):
         combine(shared, [shared] * min(len(self._workers), 2), self._kind.summed)
 
     def learn(self, first: int, count: int, rate: float, stop: Stop | None = None) -> int:
-        """Do a round, shared out among the workers; see `Learner.learn`."""
         tasks = [
             Task(first + part.start, part.stop - part.start, rate)
             for part in threads.runs(count, len(self._workers))
         ]
         results = threads.together(
-            lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
-            range(len(tasks)),
+            lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]), range(len(tasks))
         )
-        for result in results:
-            self.stats += result.stats
-            self.cpu_seconds += result.seconds
-        combine(self.shared, [result.shared for result in results], self._kind.summed)
+        for _, stats, seconds in results:
+            self.stats += stats
+            self.cpu_seconds += seconds
+        combine(self.shared, [shared for shared, *_ in results], self._kind.summed)
         return count
 
     def metrics(self) -> dict[str, float]:
@@ -188,15 +162,11 @@ class WorkerPool(Learner):
 def combine(
     common: Arrays, results: Sequence[Mapping[str, npt.NDArray[Any]]], summed: str = ""
 ) -> None:
-    """Move common arrays by the mean of the workers' moves.
+    """Move common arrays by the mean of the workers' moves; those named ``summed...`` by the sum.
 
-    The mean is over the effective number of workers: ``sum(|d|)**2 / sum(d**2)`` of the moves d.
-    That is 1 where one alone moved, and the number of workers where all moved alike.
-
-    Args:
-        common: the common arrays, changed in place.
-        results: each worker's arrays.
-        summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
+    The mean is over the effective number of workers: ``sum(|d|)**2 / sum(d**2)`` of the moves d. It
+    is 1 where one alone moved, so that a rare row of a table keeps its full move, and the number of
+    workers where all moved alike.
     """
     if len(results) == 1:  # exact
         for name, array in common.items():
@@ -204,34 +174,23 @@ def combine(
         return
 
     def move(name: str) -> None:
-        array, own = common[name], np.stack([arrays[name] for arrays in results])
+        array, moved = common[name], np.stack([arrays[name] for arrays in results])
         is_sum = bool(summed) and name.startswith(summed)
-        (_add_moves if is_sum else _add_mean_moves)(array.reshape(-1), own.reshape(len(own), -1))
+        _add_moves(array.reshape(-1), moved.reshape(len(moved), -1), is_sum)
 
     threads.together(move, list(common))
 
 
 @entry
-def _add_moves(common: F32, own: F32) -> None:
-    """Add the workers' moves to common numbers ``(n,)``; theirs are ``(workers, n)``."""
-    for i in range(common.shape[0]):
-        total = np.float32(0)
-        for worker in range(own.shape[0]):
-            total += own[worker, i] - common[i]
-        common[i] += total
-
-
-@entry
-def _add_mean_moves(common: F32, own: F32) -> None:
-    """Add the mean of the workers' moves, see `combine`."""
+def _add_moves(common: F32, moved: F32, is_sum: bool) -> None:
+    """Add the workers' moves, their sum or mean, to numbers ``(n,)``; ``moved`` is (workers, n)."""
     for i in range(common.shape[0]):
         total, size, square = np.float32(0), np.float32(0), np.float32(0)
-        for worker in range(own.shape[0]):
-            move = own[worker, i] - common[i]
+        for worker in range(moved.shape[0]):
+            move = moved[worker, i] - common[i]
             total += move
             size += abs(move)
             square += move * move
-        if square > 0:
-            common[i] += total / max(size * size / square, np.float32(1))
-        else:  # the squares of tiny moves may be 0
-            common[i] += total
+        if not is_sum and square > 0:  # the squares of tiny moves may be 0
+            total /= max(size * size / square, np.float32(1))
+        common[i] += total

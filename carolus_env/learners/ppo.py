@@ -1,14 +1,8 @@
 """PPO over whole turns, in self-play: a decision is a disc, a crown or a whole turn.
 
-The planner lists the best plans of a turn, and the policy chooses one of them
-(`networks.network`, `bots.ppo`). All seats are played by the policy, and all decisions are learnt
-from. Values are win probabilities by team, so what the next position promises, whichever team
-moves there, tells every team what a decision was worth, and no sign is flipped.
-
-    $ python train.py --learner ppo
-
-From top to bottom: the hyperparameters, a rollout, its advantages and targets, the gradient of the
-loss, and the worker that puts them together.
+The planner lists the best plans of a turn, and the policy chooses one of them. All decisions of all
+seats are learnt from. Values are win probabilities by team, so what the next position promises,
+whichever team moves there, tells every team what a decision was worth, and no sign is flipped.
 """
 
 from __future__ import annotations
@@ -27,8 +21,8 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER, TERRITORIES
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import ResetSource, play_on, start_anew
-from carolus_env.learners.options import EVALUATIONS, POINTS, SelfPlayConfig, algorithm, every, rate
-from carolus_env.learners.pool import SelfPlayLearner, Task
+from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate
+from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
 from carolus_env.networks import backward, forward
 from carolus_env.networks.forward import Weights
@@ -83,8 +77,8 @@ class PpoConfig(SelfPlayConfig):
     entropy: float = algorithm(0.003, "weight of the entropy bonus", among=(0, 100))
     value_weight: float = algorithm(4.0, "weight of the value's loss", among=(0, 100))
     clip: float = algorithm(0.2, "PPO's clip range", among=(None, 1), above=0)
-    eval_every: int = every(1_200_000, "decisions", EVALUATIONS)
-    curve_every: int = every(50_000, "decisions", POINTS)
+    eval_every: int = every(1_200_000, "decisions")
+    curve_every: int = every(50_000, "decisions", "points of the curve")
 
     def round_size(self, done: int) -> int:
         return self.games * self.rollout
@@ -101,48 +95,39 @@ class PpoConfig(SelfPlayConfig):
 
 
 class Experience(NamedTuple):
-    """The decisions of a rollout: those of a game are consecutive rows, one a step.
+    """The D decisions of N games in a rollout; those of a game are consecutive rows, one a step.
 
     Of a decision the first of K candidates count; the inputs of candidate k of decision d are
     number ``d * K + k``.
     """
 
-    counts: I64  # (D,) int64: the number of candidates
-    chosen: I64  # (D,) int64: the candidate that was chosen
-    team: I64  # (D,) int64: the team that chose
-    log_probs: F32  # (D,) float32: the log probability of the choice
-    ends: npt.NDArray[np.bool_]  # (D,) bool: the game was over after it
-    win_shares: F32  # (D, 3) float32: each team's win share then
-    expected: F32
-    """``(D, 3)`` float32: each team's win probability as the policy expected it before the
-    choice."""
-    last: F32  # (N, 3) float32: the same after the last decision of each game
-    advantages: F32  # (D,) float32: of the team that chose
-    targets: F32  # (D, 3) float32: the target of the value after the choice, by team
-    result: F32  # (D, K) float32: the team's win share where a candidate ends the game, else -1
-    inputs: InputArrays  # The network's inputs after the candidates: D times K positions
+    counts: I64  # (D,) the number of candidates
+    chosen: I64  # (D,) the candidate that was chosen
+    team: I64  # (D,) the team that chose
+    log_probs: F32  # (D,) the log probability of the choice
+    advantages: F32  # (D,) of the team that chose
+    win_shares: F32  # (D, 3) each team's win share where the game was over after it
+    expected: F32  # (D, 3) each team's win probability as the policy expected it before the choice
+    targets: F32  # (D, 3) the target of the value after the choice, by team
+    ends: npt.NDArray[np.bool_]  # (D,) the game was over after it
+    last: F32  # (N, 3) `expected` after the last decision of each game
+    result: F32  # (D, K) the team's win share where a candidate ends the game, else -1
+    inputs: InputArrays  # the network's inputs after the candidates: D times K positions
 
     @classmethod
     def new(cls, games: int, steps: int, candidates: int, players: int) -> Experience:
         """Allocate memory for a number of decisions in each of some games."""
         decisions = games * steps
-        counts, chosen, team = np.zeros((3, decisions), np.int64)
-        log_probs, advantages = np.zeros((2, decisions), np.float32)
-        win_shares, expected, targets = np.zeros((3, decisions, MAX_TEAMS), np.float32)
-        return cls(
-            counts,
-            chosen,
-            team,
-            log_probs,
+        arrays: list[Any] = [
+            *np.zeros((3, decisions), np.int64),
+            *np.zeros((2, decisions), np.float32),
+            *np.zeros((3, decisions, MAX_TEAMS), np.float32),
             np.zeros(decisions, np.bool_),
-            win_shares,
-            expected,
             np.zeros((games, MAX_TEAMS), np.float32),
-            advantages,
-            targets,
             np.zeros((decisions, candidates), np.float32),
             InputArrays.new(decisions * candidates, players),
-        )
+        ]
+        return cls(*arrays)
 
 
 @separate
@@ -178,12 +163,12 @@ class SelfPlay(NamedTuple):
     """Context of a game of a rollout; see `play_rollout`."""
 
     states: States
-    game: int  # The game's number
-    steps: int  # Decisions to play
+    game: int  # its number
+    steps: int  # decisions to play
     fresh: ResetSource
     policy: bot.Policy
     experience: Experience
-    stats: npt.NDArray[np.float64]
+    stats: F64
 
 
 @inlined
@@ -268,7 +253,7 @@ def estimate(experience: Experience, trace: np.float32, gae_lambda: np.float32) 
 
 
 class Loss(NamedTuple):
-    """The weights and limits of the loss, float32.
+    """The weights and limits of the loss.
 
     The loss of a decision is PPO's clipped one (Schulman et al., arXiv:1707.06347) less a bonus for
     entropy, and the cross-entropy between the value after the choice and its target. The value
@@ -276,11 +261,11 @@ class Loss(NamedTuple):
     given.
     """
 
-    clip: np.float32  # Maximum distance of the ratio of probabilities from 1
-    entropy: np.float32  # Weight of the entropy
-    value: np.float32  # Weight of the value's loss
-    mean: np.float32  # Mean of the advantages, which is subtracted from them
-    scale: np.float32  # Factor of the advantages after that
+    clip: np.float32  # maximum distance of the ratio of probabilities from 1
+    entropy: np.float32  # weight of the entropy
+    value: np.float32  # weight of the value's loss
+    mean: np.float32  # mean of the advantages, which is subtracted from them
+    scale: np.float32  # factor of the advantages after that
     per_decision: np.float32  # 1 over the decisions of a gradient step
 
 
@@ -288,13 +273,13 @@ class Batch(NamedTuple):
     """Scratch: activations for each candidate of a decision, gradients, and their sums."""
 
     layers: forward.Activations  # as for one position, with a first axis for the candidates
-    values: F32  # (K,) float32: the win probability of the team that chooses
-    logits: F32  # (K,) float32: gradients of the logits
-    sums: F32  # (K, width) float32: gradients of the first layer's outputs
-    deltas: backward.Deltas  # Gradients of the layers' outputs for one candidate
-    hidden: F32  # (stages, hidden, width - LINEAR) float32: the hidden layers, transposed
-    gradients: Weights  # The sum of the gradients since the last step
-    touched: npt.NDArray[np.bool_]  # (rows,) bool: the rows that any of them is about
+    values: F32  # (K,) the win probability of the team that chooses
+    logits: F32  # (K,) gradients of the logits
+    sums: F32  # (K, width) gradients of the first layer's outputs
+    deltas: backward.Deltas  # gradients of the layers' outputs for one candidate
+    hidden: F32  # (stages, hidden, width - LINEAR) the hidden layers, transposed
+    gradients: Weights  # the sum of the gradients since the last step
+    touched: npt.NDArray[np.bool_]  # (rows,) the rows that any of them is about
 
     @classmethod
     def new(cls, policy: bot.Policy) -> Batch:
@@ -316,13 +301,9 @@ class Batch(NamedTuple):
 @kernel
 def _layers_of(batch: Batch, k: Int) -> forward.Activations:
     """Return the activations of one candidate."""
-    all_layers = batch.layers
+    layers = batch.layers
     return forward.Activations(
-        all_layers.sums[k],
-        all_layers.first[k],
-        all_layers.second[k],
-        all_layers.scores[k],
-        all_layers.values[k],
+        layers.sums[k], layers.first[k], layers.second[k], layers.scores[k], layers.values[k]
     )
 
 
@@ -472,16 +453,10 @@ def add_gradients(
 
 
 @entry
-def step(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
-    """Take a step of Adam for weights ``(n,)``."""
-    backward.adam(weights, means, squares, gradients, rate)
-
-
-@entry
-def step_rows(
+def step(
     touched: Bools, weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32
 ) -> None:
-    """Take a step of Adam for rows ``(rows, width)`` that a gradient touched; then none is."""
+    """Take a step of Adam for the rows that a gradient touched; then none is."""
     for row in range(touched.shape[0]):
         if touched[row]:
             touched[row] = False
@@ -521,14 +496,13 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         states, streams = deals.games(config.rules), deals.streams()[:, 0].copy()
         return {"states": states.view(np.uint8).reshape(len(states), -1), "streams": streams}
 
-    def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
+    def learn(self, own: Arrays, task: Task, stats: Stats) -> None:
         config, policy = self.config, self._policy
         states = own["states"].view(STATE).reshape(-1)
-        games = len(states)
-        experience = self._experience
-        if experience is None or len(experience.last) != games:
+        if self._experience is None:
             sizes = config.rollout, len(policy.logits), config.players
-            experience = self._experience = Experience.new(games, *sizes)
+            self._experience = Experience.new(len(states), *sizes)
+        experience = self._experience
         play_rollout(states, own["streams"], self._fresh, policy, experience, stats)
         estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
         size = max(config.batch // config.workers, 1)
@@ -552,15 +526,13 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         self.shared["steps"] += 1
         corrected = backward.adam_rate(rate, int(self.shared["steps"][0]))
         for name in Weights._fields:
-            gradients = getattr(self._batch.gradients, name)
-            weights, means, squares = (
-                self.shared[f"{kind}/{name}"] for kind in ("weights", "means", "squares")
-            )
-            if name == "rows":
-                step_rows(self._batch.touched, weights, means, squares, gradients, corrected)
-            else:
-                first, second = means.reshape(-1), squares.reshape(-1)
-                step(weights.reshape(-1), first, second, gradients.reshape(-1), corrected)
+            arrays = [self.shared[f"{kind}/{name}"] for kind in ("weights", "means", "squares")]
+            arrays.append(getattr(self._batch.gradients, name))
+            touched = self._batch.touched
+            if name != "rows":  # one row, always touched
+                touched, arrays = np.ones(1, np.bool_), [each.reshape(1, -1) for each in arrays]
+            weights, means, squares, gradients = arrays
+            step(touched, weights, means, squares, gradients, corrected)
 
     @staticmethod
     def metrics(sums: Mapping[str, float]) -> dict[str, float]:

@@ -7,50 +7,38 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from carolus_env.system.machine import machine
-from carolus_env.system.machine import versions as package_versions
+from carolus_env.system.machine import machine, versions
 
 _FILE = "carolus_env/learners/provenance.py"
-_ROOT = Path(__file__).parents[2]
 
 
 def provenance() -> dict[str, Any]:
     """Return ``commit``, ``machine`` and ``versions``, as a run's ``config.json`` holds them."""
-    return {"commit": commit(), "machine": machine(), "versions": versions()}
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the packages that training depends on."""
-    return package_versions("gymnasium", "torch", "stable_baselines3", "sb3_contrib")
+    packages = "gymnasium", "torch", "stable_baselines3", "sb3_contrib"
+    return {"commit": commit(), "machine": machine(), "versions": versions(*packages)}
 
 
 @cache
 def commit() -> str | None:
     """Return the commit that the running code was checked out from; see `commit_of`."""
-    return commit_of(_ROOT)
+    return commit_of(Path(__file__).parents[2])
 
 
 def commit_of(root: Path) -> str | None:
-    """Return the commit of the repository of this project whose root is ``root``.
+    """Return the commit of this project's repository at ``root``, with a plus where files differ.
 
-    Returns:
-        the full hash, followed by a plus where tracked files differ from it. None without git, and
-        for an installed package: a repository around it, such as one that holds a virtual
-        environment, does not track these files at its root.
+    None without git, and for an installed package: a repository around it, such as one that holds a
+    virtual environment, does not track these files at its root.
     """
-    # --full-name: the path as seen from the root of the repository that tracks the file
-    tracked = _git(root, "ls-files", "--full-name", "--", _FILE)
-    if tracked != _FILE:
-        return None
-    return _git(root, "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=40")
 
+    def git(*arguments: str) -> str:
+        words, quiet = ["git", *arguments], subprocess.DEVNULL
+        return subprocess.check_output(words, cwd=root, text=True, timeout=10, stderr=quiet).strip()
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of a git command; None if it prints nothing, fails, or git is missing."""
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
-        )
+        # --full-name: the path as seen from the root of the repository that tracks the file
+        if git("ls-files", "--full-name", "--", _FILE) != _FILE:
+            return None
+        return git("describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=40") or None
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None

@@ -1,22 +1,23 @@
 """A training run in its folder: rounds of learning, evaluations, the curve, checkpoints, the clock.
 
 The folder holds ``config.json`` (options, seed, versions), the models ``best`` and ``final``,
-``result.json``, ``curve.json``, ``tensorboard/``, and ``resume/`` (`learners.checkpoint`), from
-which the run continues.
+``result.json``, ``curve.json``, ``tensorboard/``, and the checkpoint, from which the run continues.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,38 +25,33 @@ import numpy.typing as npt
 from carolus_env import learners
 from carolus_env.bots import Agent
 from carolus_env.evaluation import ladder, placing
-from carolus_env.learners import checkpoint
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.files import Model, file_of
+from carolus_env.system import tensors, untrusted
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
 from carolus_env.system.failures import UserError
-from carolus_env.system.files import write_json
+from carolus_env.system.files import write_file, write_json
 
-COMPILING: Final = "compiling"
-LEARNING: Final = "learning"
-EVALUATING: Final = "evaluating"
-PHASES: Final = (COMPILING, LEARNING, EVALUATING)
+COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
 """The phases of a run, each with its seconds in ``result.json``."""
+CHECKPOINT: Final = "resume/checkpoint.safetensors"
+"""The file, in a run's folder."""
 
 Arrays = dict[str, npt.NDArray[Any]]
+_FORMAT: Final[dict[str, Any]] = {"format": "carolus-checkpoint", "version": 1}
 _BEFORE_ANY: Final = 0.15  # assumed time of evaluations in that of learning, before the first one
 _FINAL: Final = 3  # the final evaluation takes about this many times as long as another one
 
 
 class Learner(ABC):
-    """An algorithm, as a run uses it; `learners.pool.WorkerPool` is that of learners by self-play.
+    """An algorithm, as a run uses it; that of learners by self-play is `pool.WorkerPool`."""
 
-    Attributes:
-        cpu_seconds: CPU time of learning so far.
-    """
-
-    Config: ClassVar[type[RunConfig]]
-    """Its hyperparameters."""
-    cpu_seconds = 0.0
+    Config: ClassVar[type[RunConfig]]  # its hyperparameters
+    cpu_seconds = 0.0  # CPU time of learning so far
 
     @classmethod
     def begin(cls, config: Any) -> Learner:
@@ -68,13 +64,9 @@ class Learner(ABC):
 
     @abstractmethod
     def learn(self, first: int, count: int, rate: float, stop: Stop) -> int:
-        """Do a round; return how many decisions or games were learnt from.
+        """Do a round of about ``count`` decisions or games, after the ``first`` ones.
 
-        Args:
-            first: decisions or games before it.
-            count: decisions or games to learn from.
-            rate: learning rate.
-            stop: ends it early, where it takes long.
+        Return how many were learnt from. ``stop`` ends it early, where it takes long.
         """
 
     @abstractmethod
@@ -101,8 +93,7 @@ class Learner(ABC):
         """Restore what `arrays` returned; those of other options are an error."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """The progress of a run, for a display."""
 
     phase: str  # one of PHASES
@@ -119,10 +110,8 @@ class Progress:
 class Curve:
     """Measurements of a run so far, the content of ``curve.json``.
 
-    Attributes:
-        training: points of training: ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and
-            the learner's metrics.
-        evaluation: a point for each evaluation: the same, and what `placing.Evaluation` has.
+    A point has ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and the learner's metrics
+    or what `placing.Evaluation` has.
     """
 
     training: list[dict[str, Any]] = field(default_factory=list)
@@ -130,16 +119,11 @@ class Curve:
 
 
 class Clock:
-    """The seconds of a run's phases; ``before`` are those of the processes that this one resumes.
-
-    Attributes:
-        phase: the phase under way; None between them.
-    """
+    """The seconds of a run's phases; ``before``: those of the processes that this one resumes."""
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         self._sums = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
-        self._since = 0.0
-        self.phase: str | None = None
+        self._since, self.phase = 0.0, ""  # the phase under way; empty: none
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:
@@ -151,58 +135,43 @@ class Clock:
         finally:
             self._switch(around)
 
-    def _switch(self, phase: str | None) -> None:
+    def _switch(self, phase: str) -> None:
         self._sums, self.phase, self._since = self.seconds(), phase, time.monotonic()
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each phase in all processes of the run."""
         seconds = dict(self._sums)
-        if self.phase is not None:
+        if self.phase:
             seconds[self.phase] += time.monotonic() - self._since
         return seconds
 
 
-class _Background:
-    """A function that runs beside its caller, in a thread that does not keep the process alive."""
+def _begin(work: Callable[[], None]) -> Future[None]:
+    """Begin to call a function, in a thread that does not keep the process alive."""
+    result: Future[None] = Future()
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._work()
+            work()
+            result.set_result(None)
         except BaseException as error:
-            self._error = error
+            result.set_exception(error)
 
-    def wait(self, stop: Stop) -> None:
-        """Return when it has ended, or raise what it raised; `Stopped` when ``stop`` is set."""
-        while self._thread.is_alive():
-            self._thread.join(0.1)
-            stop.check()
-        if self._error is not None:
-            raise self._error
+    threading.Thread(target=run, daemon=True).start()
+    return result
 
 
 class Run:
-    """A training run.
+    """A training run in a folder that exists.
+
+    Set ``stop``, and it ends after the round under way, or within an evaluation, with a checkpoint.
 
     Args:
         config: the hyperparameters; they say which learner of `LEARNERS` learns.
-        folder: the run's folder; it exists.
+        folder: the run's folder.
         command: the command line, for the models' files.
-        show: a function to call with the progress, after every round and as evaluations and
-            compiling go on; other threads call it, too.
-
-    Attributes:
-        learner: the algorithm.
-        done: decisions or games learnt from so far.
-        curve: the measurements so far.
-        stop: set it, and the run ends after the round under way, or within an evaluation, with a
-            checkpoint.
-        clock: the seconds of each of `PHASES`.
+        show: called with the progress, after every round and as evaluations and compiling go on;
+            by other threads, too.
 
     Raises:
         ValueError: for options that cannot work.
@@ -224,13 +193,16 @@ class Run:
         self._begun = 0, 0.0, 0.0  # done, progress and those seconds, when this process began
         self._before = self._noted = 0  # done before the last round, and at the curve's last point
         self._due = False  # an evaluation, which comes before the next round
-        self._prepared: _Background | None = None
+        self._prepared: Future[None] | None = None
         self._scalars: Scalars | None = None
 
     @property
     def progress(self) -> float:
         """The fraction of the run that is done, from 0 to 1 or more; it changes with rounds."""
         return self.config.progress(self.done, self._learning)
+
+    def _ended(self) -> bool:
+        return self.progress >= 1
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -240,58 +212,48 @@ class Run:
     # ------------------------------------------------------------------------ training
 
     def train(self) -> bool:
-        """Train to the end of the run.
+        """Train; return True at the end of the run, False after `stop`.
 
         The checkpoint comes last in a pass of the loop, so that a resumed run enters the loop
         exactly where the interrupted one would have continued. What is learnt does not depend on
         evaluations.
-
-        Returns:
-            True when all is done; False after `stop`.
-
-        Raises:
-            UserError: when weights are no longer finite.
         """
-        if self.progress >= 1:
+        if self._ended():
             return True
         if self.done == 0:
-            with self._surviving():
+            with self._surviving(unless=self._ended):
                 self.checkpoint()
         with contextlib.suppress(Stopped), self._logging(), self._compiling():
             with self._phase(COMPILING):
-                _Background(self.learner.warm_up).wait(self.stop)
+                self._wait(_begin(self.learner.warm_up))
             self._begun = self.done, self.progress, self._learning
             with self._phase(LEARNING):
                 self._prepare()
-                while self.progress < 1 and not self.stop.is_set:
+                while not (self._ended() or self.stop.is_set):
                     self._pass()
-        return self.progress >= 1
+        return self._ended()
 
     def _pass(self) -> None:
         """Do a round, with the evaluation and the checkpoint that are due after it."""
         config, resumed = self.config, self._due
         if not resumed:
             self._learn()
-            self._due = self.progress < 1 and self._passed(config.eval_every)
+            self._due = not self._ended() and self._passed(config.eval_every)
         try:
             if self._due and not self.stop.is_set:
                 self._evaluate(self.snapshot(), config.eval_games)
                 self._due = False
         finally:  # an evaluation that is stopped is due when the run is resumed
-            ends = self.progress >= 1 or self.stop.is_set
+            ends = self._ended() or self.stop.is_set
             if ends or resumed or self._passed(config.checkpoint_every or config.eval_every):
-                try:
+                with self._surviving(unless=lambda: self.stop.is_set):
                     self.checkpoint()
-                except OSError as error:
-                    if self.stop.is_set:  # it would be lost
-                        raise
-                    self._warn(error)
 
     def _learn(self) -> None:
-        """Do a round, log it, and add a point to the curve."""
-        config, learner, self._before = self.config, self.learner, self.done
-        count, rate = config.round_size(self.done), config.rate_at(self.progress)
-        self.done += learner.learn(self.done, count, rate, self.stop)
+        """Do a round, and add a point to the curve."""
+        config, learner, before = self.config, self.learner, self.done
+        count, rate = config.round_size(before), config.rate_at(self.progress)
+        self._before, self.done = before, before + learner.learn(before, count, rate, self.stop)
         self._learning = self.clock.seconds()[LEARNING]
         for name, array in learner.arrays().items():
             if not np.isfinite(array).all():
@@ -300,7 +262,7 @@ class Run:
                     "infinity, which is not saved: choose a lower learning_rate",
                     FAILED,
                 )
-        if self._passed(config.curve_every) or self.progress >= 1:
+        if self._passed(config.curve_every) or self._ended():
             metrics = learner.metrics()
             values = {f"train/{name}": value for name, value in metrics.items()}
             values["train/learning_rate"] = config.rate_at(self.progress)
@@ -316,12 +278,18 @@ class Run:
         """Return whether the last round passed a multiple of ``every`` decisions or games."""
         return self.done // every > self._before // every
 
-    def _prepare(self) -> _Background:
-        """Compile what evaluations need, while the learner learns; return the thread that does."""
+    def _prepare(self) -> Future[None]:
+        """Compile what evaluations need, while the learner learns."""
         if self._prepared is None:
             agent, rules = self.agent(self.snapshot()), self.config.rules
-            self._prepared = _Background(lambda: placing.prepare(agent, rules))
+            self._prepared = _begin(lambda: placing.prepare(agent, rules))
         return self._prepared
+
+    def _wait(self, work: Future[None]) -> None:
+        """Return when it has ended, or raise what it raised; `Stopped` when the run is stopped."""
+        while not wait([work], 0.1).done:
+            self.stop.check()
+        work.result()
 
     def _point(self) -> dict[str, Any]:
         """Return the place of a point of the curve."""
@@ -339,7 +307,7 @@ class Run:
         with self.clock.during(phase):
             self._tell()
             yield
-        if self.clock.phase is not None:
+        if self.clock.phase:
             self._tell()
 
     def _tell(self, detail: str = "", evaluation: placing.Evaluation | None = None) -> None:
@@ -366,17 +334,15 @@ class Run:
         each = seconds[EVALUATING] / evaluations
         return learning * (1 + seconds[EVALUATING] / seconds[LEARNING]) + _FINAL * each
 
-    @contextlib.contextmanager
-    def _compiling(self) -> Iterator[None]:
+    def _compiling(self) -> contextlib.AbstractContextManager[None]:
         """Show what is compiled in the ``with`` block."""
-        with notice.told(lambda entry: self._tell(f"compiling {entry}")):
-            yield
+        return notice.told(lambda entry: self._tell(f"compiling {entry}"))
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
         """Write TensorBoard's files in the ``with`` block."""
         try:
-            with self._surviving():
+            with self._surviving(unless=self._ended):
                 self._scalars = Scalars(self.folder / "tensorboard", self.done)
         except ModuleNotFoundError as error:
             note(f"train: no tensorboard/ is written: {error.name} is missing")
@@ -389,31 +355,22 @@ class Run:
 
     def _log(self, values: Mapping[str, float]) -> None:
         if self._scalars is not None:
-            try:
+            with self._surviving(unless=lambda: False):
                 self._scalars.write(values, self.done)
-            except OSError as error:
-                self._warn(error)
 
     # ------------------------------------------------------------------------ evaluation
 
     def snapshot(self) -> Model[Any]:
         """Return the current network as a model."""
-        return self.learner.model(
-            {
-                "rules": self.config.rules.to_dict(),
-                "command": self.command,
-                "seed": self.config.seed,
-                **self._point(),
-                **provenance(),
-            }
-        )
+        config = self.config
+        about = {"rules": config.rules.to_dict(), "command": self.command, "seed": config.seed}
+        return self.learner.model({**about, **self._point(), **provenance()})
 
     def agent(self, model: Model[Any]) -> Agent:
         """Return the bot that plays a model in evaluations."""
         return self.learner.agent(model)
 
-    def evaluate(self, games: int, model: Model[Any]) -> placing.Evaluation:
-        """Measure a model against `planner` and on the ladder; see `placing.evaluate`."""
+    def _measure(self, games: int, model: Model[Any]) -> placing.Evaluation:
         config, points = self.config, self.curve.evaluation
         return placing.evaluate(
             self.agent(model),
@@ -423,41 +380,30 @@ class Run:
             bots=config.eval_bots,
             half=config.eval_suite,
             threads=config.eval_threads,
-            advance=self._advance,
+            advance=lambda spec, games: self._tell(f"{games:,} games against {spec}"),
         )
-
-    def _advance(self, spec: str, games: int) -> None:
-        self._tell(f"{games:,} games against {spec}")
 
     def _evaluate(self, model: Model[Any], games: int) -> placing.Evaluation:
         """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
 
-        Args:
-            model: the network.
-            games: maximum number of games against each opponent.
-
-        Returns:
-            The evaluation of the best network so far, by so many games.
-
-        Raises:
-            Stopped: when the run was stopped.
+        Return the evaluation of the best network so far, by at most so many games against each.
         """
         best, config = self.folder / "best", self.config
         with self._compiling(), self.clock.during(COMPILING):
-            self._prepare().wait(self.stop)
+            self._wait(self._prepare())
         with self._compiling(), self._phase(EVALUATING), self.stop.watched():
             elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
-            result = self.evaluate(config.eval_games, model)
+            result = self._measure(config.eval_games, model)
             keeps = not self._has("best") or result.elo >= max(elos, default=-math.inf)
             final = games > config.eval_games
             if keeps:
-                with self._surviving():
+                with self._surviving(unless=self._ended):
                     model.save(best)
                 if final:
-                    result = self.evaluate(games, model)
+                    result = self._measure(games, model)
             self._add_point(result)
             if final and not keeps:
-                return self.evaluate(games, type(model).load(best))
+                return self._measure(games, type(model).load(best))
             return result
 
     def _add_point(self, result: placing.Evaluation) -> None:
@@ -466,7 +412,7 @@ class Run:
         if points and points[-1][self.config.unit] == self.done:
             points.pop()
         points.append({**self._point(), **result.to_dict()})
-        with self._surviving():
+        with self._surviving(unless=self._ended):
             write_json(self.folder / "curve.json", dataclasses.asdict(self.curve))
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
         if result.regret is not None:
@@ -477,11 +423,7 @@ class Run:
         self._tell(evaluation=result)
 
     def finish(self) -> placing.Evaluation:
-        """Save the last network, evaluate the best one, and write ``result.json``.
-
-        Raises:
-            Stopped: when it was stopped.
-        """
+        """Save the last network, evaluate the best one, and write ``result.json``."""
         model = self.snapshot()
         model.save(self.folder / "final")
         with self._logging():
@@ -496,24 +438,17 @@ class Run:
     # ------------------------------------------------------------------------ resuming
 
     @contextlib.contextmanager
-    def _surviving(self) -> Iterator[None]:
-        """Let training continue where the ``with`` block cannot write, if any is left to do."""
+    def _surviving(self, unless: Callable[[], bool]) -> Iterator[None]:
+        """Warn of what the ``with`` block cannot write, and go on, unless it would be lost."""
         try:
             yield
         except OSError as error:
-            if self.progress >= 1:
+            if unless():
                 raise
-            self._warn(error)
-
-    def _warn(self, error: OSError) -> None:
-        note(f"train: not written: {error}; training continues")
+            note(f"train: not written: {error}; training continues")
 
     def checkpoint(self) -> None:
-        """Write what `resume` needs; the last checkpoint stays until the new one is complete.
-
-        Raises:
-            OSError: when it cannot be written.
-        """
+        """Write what `resume` needs; the last checkpoint stays until the new one is complete."""
         numbers = {
             "done": self.done,
             "noted": self._noted,
@@ -523,23 +458,23 @@ class Run:
             "seconds": self.clock.seconds(),
             "curve": dataclasses.asdict(self.curve),
         }
-        checkpoint.write(self.folder, numbers, self.learner.arrays())
+        about = {**_FORMAT, "numbers": json.dumps(numbers)}  # a metric may be NaN
+        (self.folder / CHECKPOINT).parent.mkdir(exist_ok=True)
+        write_file(self.folder / CHECKPOINT, tensors.to_bytes(self.learner.arrays(), about))
 
     def resume(self) -> None:
         """Continue from the last checkpoint.
 
         `ppo` and `value` continue bit for bit like an uninterrupted run; `sb3` begins new games. A
         run that ended before its first checkpoint begins anew.
-
-        Raises:
-            ValueError: when the checkpoint cannot be read, or is missing beside what was learnt.
         """
         try:
-            numbers, arrays = checkpoint.read(self.folder)
-        except FileNotFoundError as error:
-            if self._has("best") or self._has("final"):
-                raise ValueError(f"{self.folder}: no readable checkpoint ({error})") from None
-            return
+            numbers, arrays = read_checkpoint(self.folder)
+        except (OSError, ValueError) as error:
+            learnt = self._has("best") or self._has("final")
+            if isinstance(error, FileNotFoundError) and not learnt:
+                return
+            raise ValueError(f"{self.folder}: no readable checkpoint ({error})") from None
         try:
             self.learner.restore(arrays)
             self.learner.cpu_seconds = float(numbers["cpu_seconds"])
@@ -552,3 +487,10 @@ class Run:
                 f"{self.folder}: the checkpoint does not fit these options "
                 f"({type(error).__name__}: {error})"
             ) from None
+
+
+def read_checkpoint(folder: Path) -> tuple[dict[str, Any], Arrays]:
+    """Read the numbers and arrays of a run's checkpoint, without running code."""
+    arrays, about = tensors.from_bytes((folder / CHECKPOINT).read_bytes())
+    untrusted.expect(about, **_FORMAT)
+    return json.loads(untrusted.get(about, "numbers", str)), arrays

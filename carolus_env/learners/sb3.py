@@ -3,11 +3,8 @@
     $ python train.py --learner sb3
     $ python train.py --learner sb3 --players 4 --opponents greedy
 
-This file is meant to be copied: `Sb3Config` holds the hyperparameters, `DecisionPolicy` puts the
-network of `networks.decisions` where Stable-Baselines3 has its MLP, and `Sb3Learner` makes the
-games and the model, and learns. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra
-``sb3``. What it learnt is saved as safetensors; the bot ``decisions:PATH`` plays it with NumPy
-alone.
+This file is meant to be copied. What it learnt is saved as safetensors; the bot ``decisions:PATH``
+plays it with NumPy alone.
 """
 
 from __future__ import annotations
@@ -38,14 +35,18 @@ from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.options import EVALUATIONS, POINTS, RunConfig, algorithm, every, rate
+from carolus_env.learners.options import RunConfig, algorithm, every, network, rate
 from carolus_env.learners.run import Arrays, Learner
 from carolus_env.networks.decisions import LIMITS, DecisionModel, Size, forward, random_weights
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import option
 
-SELF: Final = "self"
-"""Name of the policy that learns, as its own opponent."""
+SELF: Final = "self"  # the policy that learns, as its own opponent
+SAME: Final = (
+    *("n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range"),
+    *("ent_coef", "vf_coef", "device"),
+)
+"""The options that MaskablePPO has by the same names."""
 
 
 @dataclass
@@ -58,8 +59,8 @@ class Sb3Config(RunConfig):
     length: ClassVar[str] = "steps"
 
     steps: int = option(4_000_000, "decisions to learn from, in all", among=(1, None))
-    eval_every: int = every(500_000, "decisions", EVALUATIONS)
-    curve_every: int = every(50_000, "decisions", POINTS)
+    eval_every: int = every(500_000, "decisions")
+    curve_every: int = every(50_000, "decisions", "points of the curve")
     opponents: str = algorithm(
         SELF, "who plays all other seats: self, the policy that learns, or a bot, by spec"
     )
@@ -74,12 +75,8 @@ class Sb3Config(RunConfig):
     clip_range: float = algorithm(0.2, "PPO's clip range", above=0)
     ent_coef: float = algorithm(0.005, "weight of the entropy bonus", among=(0, 100))
     vf_coef: float = algorithm(0.5, "weight of the value's loss", among=(0, 100))
-    region: int = option(
-        32, "width of the network's vectors of regions and clans", among=LIMITS, heading="network"
-    )
-    whole: int = option(
-        128, "width of its vector of the whole position", among=LIMITS, heading="network"
-    )
+    region: int = network(32, "width of the network's vectors of regions and clans", among=LIMITS)
+    whole: int = network(128, "width of its vector of the whole position", among=LIMITS)
     threads: int = algorithm(1, "threads of PyTorch", among=(1, None))
     device: str = algorithm("cpu", "device of the networks; the games stay on the CPU")
 
@@ -128,36 +125,16 @@ class Network(BaseFeaturesExtractor):
         return torch.cat([logits, values[:, :1]], dim=1)
 
 
-class Columns(nn.Module):
-    """Columns of an array, from one number to another."""
-
-    def __init__(self, first: int, after: int) -> None:
-        super().__init__()
-        self.where = slice(first, after)
-
-    def forward(self, array: Tensor) -> Tensor:
-        """Pick the columns."""
-        return array[:, self.where]
-
-
 class DecisionPolicy(MaskableActorCriticPolicy):
     """A policy of MaskablePPO whose logits and value are those of `Network`."""
 
     def _build(self, lr_schedule: Schedule) -> None:
         super()._build(lr_schedule)
-        self.action_net: Any = Columns(0, ACTIONS)
-        self.value_net: Any = Columns(ACTIONS, ACTIONS + 1)
+        del self.action_net, self.value_net
+        self.action_net: Any = lambda outputs: outputs[:, :ACTIONS]
+        self.value_net: Any = lambda outputs: outputs[:, ACTIONS:]
         optimizer: Any = self.optimizer_class
         self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
-
-
-def network_arguments(size: Size, seed: int) -> dict[str, Any]:
-    """Return the ``policy_kwargs`` of a `DecisionPolicy`."""
-    return {
-        "features_extractor_class": Network,
-        "features_extractor_kwargs": {"size": size, "seed": seed},
-        "net_arch": [],
-    }
 
 
 class Itself(Agent):
@@ -174,12 +151,6 @@ class Itself(Agent):
         return drawn(choice.distribution.probs.cpu().numpy().astype(np.float64), generators)
 
 
-def make_env(config: Sb3Config, opponents: str | Agent, n: int, number: int = 0) -> CarolusVecEnv:
-    """Make ``n`` games, with a seed derived from the run's seed and a number."""
-    seed = derived_seed(config.seed, number)
-    return CarolusVecEnv(config.rules, n, opponents, seed=seed, dtype=np.uint8)
-
-
 class Sb3Learner(Learner):
     """MaskablePPO, a rollout and an update at a time; `Itself` or a bot plays the other seats."""
 
@@ -187,27 +158,23 @@ class Sb3Learner(Learner):
 
     def __init__(self, config: Sb3Config) -> None:
         torch.set_num_threads(config.threads)
-        self.config, itself = config, Itself()
-        opponents = itself if config.opponents == SELF else config.opponents
-        self.env = make_env(config, opponents, config.envs)
+        self.config, self.itself = config, Itself()
+        opponents = self.itself if config.opponents == SELF else config.opponents
+        self.env = CarolusVecEnv(config.rules, config.envs, opponents, dtype=np.uint8)
         self.ppo = MaskablePPO(
             DecisionPolicy,
             self.env,
-            n_steps=config.n_steps,
-            batch_size=config.batch_size,
-            n_epochs=config.n_epochs,
-            gamma=config.gamma,
-            gae_lambda=config.gae_lambda,
-            clip_range=config.clip_range,
-            ent_coef=config.ent_coef,
-            vf_coef=config.vf_coef,
-            policy_kwargs=network_arguments(config.size, config.seed),
+            policy_kwargs={
+                "features_extractor_class": Network,
+                "features_extractor_kwargs": {"size": config.size, "seed": config.seed},
+                "net_arch": [],
+            },
             seed=config.seed % 2**32,  # NumPy's old generator takes no more
-            device=config.device,
+            **{name: getattr(config, name) for name in SAME},
         )
         self.ppo.set_logger(Logger(None, []))  # the run writes TensorBoard's files
         self.policy: Any = self.ppo.policy
-        itself.policy = self.policy
+        self.itself.policy = self.policy
 
     def warm_up(self) -> None:
         """Begin games that no process of this run has had."""

@@ -1,15 +1,9 @@
 """TD(lambda) of a value network, in self-play: positions after decisions, before the dice.
 
-A game is played to its end, every seat by the best choice or, sometimes, a random one. Then its
-positions are learnt from, the last one first: it is worth the result, and each earlier one a
-mixture of the value after the best next decision and of the target there (Sutton, Machine Learning
-3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are win probabilities by team, so each
-position teaches every team's value. Where a decision was random, the targets before it take the
-value after the best one: exploration teaches nothing about the positions before it.
-
-    $ python train.py --learner value
-
-From top to bottom: the hyperparameters, a game, what is learnt from it, and the worker.
+A game's positions are learnt from when it is over, the last one first: it is worth the result, and
+each earlier one a mixture of the value after the best next decision and of the target there
+(Sutton, Machine Learning 3, 1988; after-states as in Tesauro, CACM 38, 1995). Where a decision was
+random, the target before it is that value: exploration teaches nothing about earlier positions.
 """
 
 from __future__ import annotations
@@ -27,28 +21,19 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, roll_own
-from carolus_env.learners.options import (
-    EVALUATIONS,
-    FLAT,
-    POINTS,
-    SelfPlayConfig,
-    algorithm,
-    every,
-    rate,
-)
-from carolus_env.learners.pool import SelfPlayLearner, Task
+from carolus_env.learners.options import FLAT, SelfPlayConfig, algorithm, every, rate
+from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
 from carolus_env.networks import backward, forward
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.plans import WIDTHS, list_candidates
-from carolus_env.system.arrays import F64, U64, Bits, Int, Records, float32, int64
+from carolus_env.system.arrays import F32, F64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, separate
 from carolus_env.system.options import option
 
-LONGEST: Final = 1024
-"""Maximum number of positions kept of a game; a longer one is learnt from in part."""
+LONGEST: Final = 1024  # most positions kept of a game; a longer one is learnt from in part
 
 
 @dataclass
@@ -71,9 +56,7 @@ class TdConfig(SelfPlayConfig):
     learning_rate_end: float = rate(0.0009, "learning rate at the end", "algorithm")
     flat: float = algorithm(0.4, FLAT, among=(0, None), below=1)
     first_square: float = algorithm(
-        0.1,
-        "initial sum of each weight's squared gradients (Adagrad)",
-        among=(1e-9, 1e6),
+        0.1, "initial sum of each weight's squared gradients (Adagrad)", among=(1e-9, 1e6)
     )
     trace: float = algorithm(
         0.5,
@@ -81,8 +64,8 @@ class TdConfig(SelfPlayConfig):
         among=(0, 1),
     )
     exploration: float = algorithm(0.03, "probability of a random decision", among=(0, 1))
-    eval_every: int = every(20_000, "games", EVALUATIONS)
-    curve_every: int = every(500, "games", POINTS)
+    eval_every: int = every(20_000, "games")
+    curve_every: int = every(500, "games", "points of the curve")
 
     def round_size(self, done: int) -> int:
         games = self.workers * self.games_per_round
@@ -95,35 +78,28 @@ class TdConfig(SelfPlayConfig):
 class History(NamedTuple):
     """The positions after the decisions of a game."""
 
-    inputs: InputArrays  # The network's inputs for T positions; none where the game is over
-    values: npt.NDArray[np.float64]  # (T, 3) float64: the value after the best decision, by team
-    followed: npt.NDArray[np.bool_]  # (T,) bool: that was the decision
-
-    @classmethod
-    def new(cls, players: int) -> History:
-        """Allocate memory for games of so many players."""
-        values, followed = np.zeros((LONGEST, MAX_TEAMS)), np.zeros(LONGEST, np.bool_)
-        return cls(InputArrays.new(LONGEST, players), values, followed)
+    inputs: InputArrays  # the network's inputs for T positions; none where the game is over
+    values: F64  # (T, 3) the value after the best decision, by team
+    followed: npt.NDArray[np.bool_]  # (T,) that was the decision
 
 
 class Memory(NamedTuple):
     """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
-    selector: CandidateSelector  # The network, and the selector of choices
-    squares: Weights  # The sum of the squares of each weight's gradients
-    history: History  # Scratch: the game under way
-    deltas: backward.Deltas  # Scratch: gradients of the layers' outputs
-    hidden: npt.NDArray[np.float32]
-    """``(hidden, width - LINEAR)`` float32, scratch: a stage's hidden layer, transposed."""
-    target: npt.NDArray[np.float64]  # (3,) float64, scratch: the target, or a value, by team
+    selector: CandidateSelector  # the network, and the selector of choices
+    squares: Weights  # the sum of the squares of each weight's gradients
+    history: History  # scratch: the game under way
+    deltas: backward.Deltas  # scratch: gradients of the layers' outputs
+    hidden: F32  # (hidden, width - LINEAR) scratch: a stage's hidden layer, transposed
+    target: F64  # (3,) scratch: the target, or a value, by team
     state: States  # (1,) STATE: the game under way
 
 
 class SelfPlay(NamedTuple):
     """Context of a game."""
 
-    memory: Memory  # The network, and the game's history
-    exploration: float  # Probability of a random decision
+    memory: Memory  # the network, and the game's history
+    exploration: float  # probability of a random decision
 
 
 @inlined
@@ -239,12 +215,13 @@ class TdLearner(SelfPlayLearner[TdConfig]):
 
     def __init__(self, config: TdConfig) -> None:
         super().__init__(config)
-        plans, most = WIDTHS.index(config.plans), config.candidates
-        selector = CandidateSelector.of(config.players, self.weights, plans, most)
+        plans, most, players = WIDTHS.index(config.plans), config.candidates, config.players
+        selector = CandidateSelector.of(players, self.weights, plans, most)
+        values, followed = np.zeros((LONGEST, MAX_TEAMS)), np.zeros(LONGEST, np.bool_)
         self._memory = Memory(
             selector,
             self.grouped("squares"),
-            History.new(config.players),
+            History(InputArrays.new(LONGEST, players), values, followed),
             backward.Deltas.new(selector.net.activations),
             np.zeros(self.weights.hidden.shape[:0:-1], np.float32),
             np.zeros(MAX_TEAMS),
@@ -258,18 +235,12 @@ class TdLearner(SelfPlayLearner[TdConfig]):
             for name, array in self.shared.items()
         }
 
-    def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
+    def learn(self, own: Arrays, task: Task, stats: Stats) -> None:
         config = self.config
         deals = Deals.of(config.seed, np.arange(task.first, task.first + task.size))
-        learn(
-            deals.games(config.rules),
-            deals.streams()[:, 0].copy(),
-            self._memory,
-            config.exploration,
-            config.trace,
-            np.float32(task.rate),
-            stats,
-        )
+        starts, streams = deals.games(config.rules), deals.streams()[:, 0].copy()
+        options = config.exploration, config.trace, np.float32(task.rate)
+        learn(starts, streams, self._memory, *options, stats)
 
     @staticmethod
     def metrics(sums: Mapping[str, float]) -> dict[str, float]:

@@ -199,23 +199,24 @@ class Region(NamedTuple):
 
 def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
     """List the regions clockwise from the Emperor's."""
-    powers, strongest = engine.strengths(state)
-    count = int(state["regions"])
-    regions = []
-    for region in range(count):
-        owner = int(state["region_owner"][(int(state["emperor"]) + region) % count])
-        strengths, heir = powers[region].tolist(), int(strongest[region])
-        tie = "a tie: " if strengths.count(max(strengths)) > 1 else ""
-        if heir not in (NOBODY, owner):
-            result = f"{teams[heir]} would {'build a castle' if owner == NOBODY else 'take over'}"
-        elif max(strengths) == 0:
-            result = "nobody controls a clan here"
-        elif owner == NOBODY:
-            result = f"{tie}nobody would build"
-        else:
-            result = f"{tie}{teams[owner]} would keep it"
-        regions.append(Region(region_text(state, region), strengths, result))
-    return regions
+    powers, heirs = engine.strengths(state)
+    regions = range(int(state["regions"]))
+    return [_region(state, region, teams, powers, heirs) for region in regions]
+
+
+def _region(state: np.void, region: int, teams: Sequence[str], powers: Any, heirs: Any) -> Region:
+    owner = int(state["region_owner"][(int(state["emperor"]) + region) % int(state["regions"])])
+    strengths, heir = powers[region].tolist(), int(heirs[region])
+    tie = "a tie: " if strengths.count(max(strengths)) > 1 else ""
+    if heir not in (NOBODY, owner):
+        result = f"{teams[heir]} would {'build a castle' if owner == NOBODY else 'take over'}"
+    elif max(strengths) == 0:
+        result = "nobody controls a clan here"
+    elif owner == NOBODY:
+        result = f"{tie}nobody would build"
+    else:
+        result = f"{tie}{teams[owner]} would keep it"
+    return Region(region_text(state, region), strengths, result)
 
 
 def placements(
@@ -230,7 +231,7 @@ def placements(
     for action, then in zip(actions.tolist(), after, strict=True):
         _, _, clan, destination = action_parts(action)
         if destination:
-            result[action] = regions_of(then, teams)[destination - 1]
+            result[action] = _region(then, destination - 1, teams, *engine.strengths(then))
         else:
             result[action] = _control_text(state, then, clan, names)
     return result

@@ -72,12 +72,8 @@ class Api:
             raise HTTPException(404, "The server was not started with this file.")
         found = self._files[file]
         if game is None:
-            return {
-                "name": found.name,
-                "problems": found.problems[:20],
-                "all_problems": len(found.problems),
-                "games": found.games,
-            }
+            problems = {"problems": found.problems[:20], "all_problems": len(found.problems)}
+            return {"name": found.name, **problems, "games": found.games}
         if game >= len(found.lines):
             raise HTTPException(404, f"game must be from 0 to {len(found.lines) - 1}, got {game}")
         return found.lines[game]

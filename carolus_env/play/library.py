@@ -57,9 +57,6 @@ def was_lost(record: Record, agent: str) -> bool:
 
 def _summary(line: int, record: Record) -> dict[str, Any]:
     """Return a game for a list; ``rounds`` is None before its end."""
-    names, number, result = names_of(record), record.get("game"), record["result"] or {}
-    return {
-        "title": f"game {number}" if type(number) is int and number >= 0 else f"line {line}",
-        "names": names,
-        "rounds": result.get("rounds"),
-    }
+    number, result = record.get("game"), record["result"] or {}
+    title = f"game {number}" if type(number) is int and number >= 0 else f"line {line}"
+    return {"title": title, "names": names_of(record), "rounds": result.get("rounds")}

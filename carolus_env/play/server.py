@@ -86,6 +86,8 @@ class Answer(JSONResponse):
 def make_app(api: Api) -> ASGIApp:
     """Make the ASGI app of the server."""
 
+    wrong = (ValueError, TypeError, OverflowError)  # as requests may be
+
     async def page(request: Request) -> Response:
         return FileResponse(STATIC / "index.html")
 
@@ -107,14 +109,11 @@ def make_app(api: Api) -> ASGIApp:
 
         return Route(f"/api/{name}", endpoint, methods=["POST"])
 
-    async def wrong(request: Request, error: Exception) -> Response:
-        return Answer({"error": str(error)}, 400)
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return Answer({"error": error.detail}, error.status_code)
-
     async def failed(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException):
+            return Answer({"error": error.detail}, error.status_code)
+        if isinstance(error, wrong):
+            return Answer({"error": str(error)}, 400)
         traceback.print_exception(error)
         return Answer({"error": "internal error of the server; its console shows more"}, 500)
 
@@ -127,11 +126,7 @@ def make_app(api: Api) -> ASGIApp:
             *map(posted, REQUESTS),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        exception_handlers={
-            **dict.fromkeys((ValueError, TypeError, OverflowError), wrong),
-            HTTPException: refused,
-            Exception: failed,
-        },
+        exception_handlers=dict.fromkeys((*wrong, HTTPException, Exception), failed),
     )
     starlette.router.redirect_slashes = False
     return Guard(starlette)

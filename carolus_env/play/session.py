@@ -1,14 +1,7 @@
 """A game event by event, and with people and agents in its seats, for a page or a terminal.
 
 The game is its record: saving writes the record, undoing takes its last event away, and any record
-can be continued. Record and seed decide all that follows, dice and agents included:
-
-    >>> session = Session.new(Rules(), [None, bots.make("greedy")], seed=7)
-    >>> while not session.over:
-    ...     if session.agent is None:
-    ...         session.play(ask(session.legal()))
-    ...     else:
-    ...         session.ask_agent()
+can be continued. Record and seed decide all that follows, dice and agents included.
 """
 
 from __future__ import annotations
@@ -44,7 +37,7 @@ class Replay:
 
     def __init__(self, record: Record) -> None:
         # Before each event and after the last; records of dtype `STATE`.
-        self.states: list[np.void] = [*records.positions(record).copy()]
+        self.states: list[np.void] = [*_positions(record).copy()]
         self.rules = Rules.from_dict(record["rules"])
         self.names = records.names_of(record)
         self.events: list[dict[str, Any]] = [  # without legal actions and states
@@ -77,12 +70,10 @@ class Replay:
 
     def log(self, since: int = 0) -> list[descriptions.LogLine]:
         """Return the events from number ``since`` on, a line each."""
-        teams, passed = self.team_names(), range(since, len(self.events))
+        teams, states, events = self.team_names(), self.states, self.events
         return [
-            descriptions.log_line(
-                self.states[index], self.states[index + 1], index, self.events[index], teams
-            )
-            for index in passed
+            descriptions.log_line(states[index], states[index + 1], index, events[index], teams)
+            for index in range(since, len(events))
         ]
 
     def team_names(self) -> list[str]:
@@ -94,18 +85,32 @@ class Replay:
         return descriptions.outcome(self.state, self.names) if self.over else None
 
 
+_KNOWN: Final[list[tuple[list[Any], States]]] = []  # games replayed last: events, positions
+
+
+def _positions(record: Record) -> States:
+    """Return `records.positions`; what begins as a game replayed lately is not replayed."""
+    records.check_record(record)
+    events, passed = record["events"], records.start_of(record)
+    for known, states in tuple(_KNOWN):  # a page asks for the same game again and again
+        pairs = enumerate(zip(known, events, strict=False))
+        same = next((at for at, (old, new) in pairs if old != new), min(len(known), len(events)))
+        if same >= len(passed) and states[0].tobytes() == passed[0].tobytes():
+            passed = states[: same + 1]
+    try:
+        rest = records.play_events(passed[-1:], events[len(passed) - 1 :])
+        passed = np.concatenate([passed, *(played.after for played in rest)])
+    except (ValueError, TypeError):
+        return records.positions(record)  # says where it breaks the rules
+    _KNOWN[:] = [(events, passed), *_KNOWN[:3]]
+    return passed
+
+
 class Session(Replay):
-    """A game that people and agents play, continued after the last event of a record.
+    """A game that people and agents (None: a person) play, continued after the end of a record.
 
-    Dice are rolled as soon as they are due. An agent decides only when `ask_agent` is called. It
-    never sees the game's generator.
-
-    Args:
-        record: the game.
-        agents: the agent in each seat; None: a person.
-        names: the seats' names; None, or None for a seat: the agent's name, or ``Player 1``.
-        seed: seed of the dice to come and of the agents, 0 to 2^64 - 1; None: drawn from the
-            operating system. With its first seed a game continues as if never interrupted.
+    Dice are rolled as soon as they are due. An agent decides only when `ask_agent` is called, and
+    never sees the game's generator. With its first seed a game continues as if not interrupted.
     """
 
     def __init__(
@@ -215,7 +220,9 @@ class Session(Replay):
         agent, seat = self.agent, int(self.state["player"])
         if agent is None:
             raise ValueError("no agent is to move")
-        index, now = self._run_start(seat), len(self.events)
+        index = now = len(self.events)
+        while self.events[index - 1]["player"] == seat and "action" in self.events[index - 1]:
+            index -= 1  # to the first event of the run
         stream = branches(self._streams[seat : seat + 1], [index])
         while index <= now or (self.player == seat and "roll" not in self.events[-1]):
             action = int(agent.act(_hidden(self.states[index], stream, index), stream)[0])
@@ -226,13 +233,6 @@ class Session(Replay):
                     )
                 self._decide(action)
             index += 1
-
-    def _run_start(self, seat: int) -> int:
-        """Return the index of the first event of the decisions that ``seat`` is taking."""
-        index = len(self.events)
-        while self.events[index - 1]["player"] == seat and "action" in self.events[index - 1]:
-            index -= 1
-        return index
 
     @property
     def can_undo(self) -> bool:

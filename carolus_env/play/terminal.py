@@ -1,11 +1,7 @@
 """The game in a terminal: the board as text, moves typed in the notation.
 
 All input and output goes through two functions, so that it works with a person, a file or a pipe.
-A line is one of the `COMMANDS`, or moves separated by commas:
-
-    d3
-    2 blue>7-9, red>court
-    E+2
+A line is one of the `COMMANDS`, or moves separated by commas: ``2 blue>7-9, red>court``.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -138,16 +135,10 @@ class Terminal:
         return f"{self._who(seat)}: {what[int(state['phase'])]}{remaining}> "
 
     def _say(self, text: str, first: str = "", rest: str = "") -> None:
+        wrapper = textwrap.TextWrapper(WIDTH - 1, first, rest or first)
+        wrapper.break_long_words = wrapper.break_on_hyphens = False  # regions have hyphens
         for line in text.splitlines() or [""]:
-            wrapped = textwrap.wrap(
-                line,
-                WIDTH - 1,
-                initial_indent=first,
-                subsequent_indent=rest or first,
-                break_long_words=False,
-                break_on_hyphens=False,  # regions have some
-            )
-            self._show("\n".join(wrapped) + "\n")
+            self._show("\n".join(wrapper.wrap(line)) + "\n")
 
     # -------------------------------------------------------------------------------- commands
 
@@ -189,7 +180,7 @@ class Terminal:
             ]
             self._say(f"probabilities: {', '.join(moves)}", first="  ")
         if hint.values is not None:
-            shares = [f"{name} {share:.0%}" for name, share in zip(teams, hint.values, strict=True)]
+            shares = (f"{name} {share:.0%}" for name, share in zip(teams, hint.values, strict=True))
             self._say(f"expected share of the win: {', '.join(shares)}", first="  ")
 
     def _undo(self, _: str) -> None:
@@ -277,18 +268,13 @@ def run(session: Session, roster: Roster) -> None:
         ask = input
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  # gives input() line editing
-    Terminal(session, roster, ask, _write, colour=colour).run()
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    show = partial(print, end="", flush=True)
+    Terminal(session, roster, ask, show, colour=colour).run()
 
 
 def _piped(prompt: str) -> str:
     """Return the next line of a file or a pipe, and write it after the prompt."""
-    line = sys.stdin.readline()
-    if not line:
+    if not (line := sys.stdin.readline()):
         raise EOFError
-    sys.stdout.write(prompt + line.rstrip("\n") + "\n")
+    print(prompt + line.rstrip("\n"))
     return line

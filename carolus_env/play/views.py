@@ -8,9 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.pieces import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
+from carolus_env.drawing.pieces import CASTLE, CLAN_STYLES, TEAM_STYLES, clan_shape, polygon
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, action_parts
 from carolus_env.notation import descriptions, to_line
 from carolus_env.play.session import Hint, Replay, Session
@@ -28,7 +27,7 @@ def session_view(session: Session, *, layout: Any, since: int) -> View:
         **_position(session, len(session.events), layout, **drawn),
         "agents": [agent and agent.name for agent in session.agents],
         "turn": "over" if session.over else "person" if is_person else "agent",
-        "legal": _decisions(session.state, session),
+        "legal": _decisions(session) if is_person else [],
         "log": [line._asdict() for line in session.log(since)],
         "news": news,
         "undo": session.can_undo,
@@ -51,34 +50,32 @@ def icons_view() -> View:
         {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)
     ]
-    teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_STYLES]
+    teams = [{**look._asdict(), "path": polygon(CASTLE, 10.0)} for look in TEAM_STYLES]
     return {"clans": clans, "teams": teams}
 
 
 def hint_view(state: np.void, hint: Hint, played: int | None) -> View:
     """Return an agent's opinion; the action that was played (None: none yet) is always listed."""
+
+    def named(action: int) -> View:
+        return {"action": action, "text": descriptions.action_words(state, action)}
+
     moves = None
     if hint.probabilities is not None:
         listed = dict.fromkeys([*hint.ranked(_LISTED), *([] if played is None else [played])])
-        moves = [
-            {**_named(state, action), "share": round(float(hint.probabilities[action]), 4)}
-            for action in listed
-        ]
+        shares_of = shares(hint.probabilities)
+        moves = [{**named(action), "share": shares_of[action]} for action in listed]
     return {
         "agent": hint.agent,
-        "choice": _named(state, hint.choice),
+        "choice": named(hint.choice),
         "played": played,
         "moves": moves,
         "values": None if hint.values is None else shares(hint.values),
     }
 
 
-def _named(state: np.void, action: int) -> View:
-    return {"action": action, "text": descriptions.action_words(state, action)}
-
-
 def shares(values: npt.NDArray[np.float64]) -> list[float]:
-    """Round ``(teams,)`` win probabilities."""
+    """Round probabilities for JSON."""
     return [round(float(value), 4) for value in values]
 
 
@@ -110,13 +107,13 @@ def _region(region: descriptions.Region, teams: Sequence[str]) -> View:
     return {**region._asdict(), "powers": descriptions.per_team(region.strengths, teams)}
 
 
-def _decisions(state: np.void, game: Replay) -> list[View]:
+def _decisions(session: Session) -> list[View]:
     """Return the legal actions: what to click on the board for each, and its result."""
-    teams = game.team_names()
-    places = descriptions.placements(state, game.names, teams)
+    state, teams = session.state, session.team_names()
+    places = descriptions.placements(state, session.names, teams)
     steps = {step.action: step for step in descriptions.emperor_steps(state, teams)}
     views = []
-    for action in engine.legal_actions(state).tolist():
+    for action in session.legal():
         kind, _, clan, destination = action_parts(action)
         text = descriptions.action_label(state, action)
         view: View = {"action": action, "kind": kind, "text": text}

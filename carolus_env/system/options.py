@@ -255,14 +255,6 @@ def described(kind: type[Options]) -> type[Options]:
     return kind
 
 
-def options_table(kind: type) -> str:
-    """Return the options as a Markdown table (docs/ hold it; a test compares)."""
-    lines = ["| option | default | allowed | meaning |", "| --- | --- | --- | --- |"]
-    for name, entry in declared(kind).items():
-        lines.append(f"| `{name}` | {entry.default} | {entry.describe()} | {entry.about} |")
-    return "\n".join(lines) + "\n"
-
-
 # ------------------------------------------------------------------------------------ arguments
 
 
