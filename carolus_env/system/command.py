@@ -164,7 +164,7 @@ def parser_of(
         prog=program,
         usage=f"{program} {usage}" if usage else None,
         description=about or "",
-        formatter_class=functools.partial(  # type: ignore[arg-type]
+        formatter_class=functools.partial(
             argparse.RawDescriptionHelpFormatter, max_help_position=26
         ),
         allow_abbrev=False,

@@ -78,8 +78,9 @@ class Number(Option):
     """A number: whole, or any."""
 
     def _checked(self, value: Any) -> Any:
+        low, high = self.among or (None, None)
         check = whole_number if self.kind is int else number
-        return check("", value, *self.among or (None, None), above=self.above, below=self.below)
+        return check("", value, low, high, above=self.above, below=self.below)
 
     def _parsed(self, text: str) -> Any:
         if self.kind is float or re.fullmatch(r"[+-]?[0-9_]{1,30}", text):
@@ -88,7 +89,8 @@ class Number(Option):
         return text
 
     def _words(self) -> str:
-        return limits(self.kind, *self.among or (None, None), above=self.above, below=self.below)
+        low, high = self.among or (None, None)
+        return limits(self.kind, low, high, self.above, self.below)
 
 
 class Word(Option):
