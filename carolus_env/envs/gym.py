@@ -51,11 +51,6 @@ class Pictures:
 
     It changes no game, but slows compiled opponents down, which then return to Python after each
     decision.
-
-    Args:
-        games: the games to observe.
-        window: shows the first game after each decision; None: frames are drawn when asked for.
-        metadata: an environment's, with the ``render_fps`` of the window.
     """
 
     def __init__(

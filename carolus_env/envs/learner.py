@@ -38,12 +38,7 @@ def _is_one(spec: object) -> TypeGuard[AgentLike]:
 
 
 def agents_of(rules: Rules, opponents: Opponents) -> list[Agent]:
-    """Return the agents in the other seats: one for all, or one for each, clockwise.
-
-    Raises:
-        TypeError: for something else than spec strings and agents.
-        ValueError: for another number of agents than 1 or ``players - 1``.
-    """
+    """Return the agents in the other seats: one for all, or one for each, clockwise."""
     specs = [opponents] if _is_one(opponents) else opponents
     if not isinstance(specs, Sequence) or not all(map(_is_one, specs)):
         raise TypeError(

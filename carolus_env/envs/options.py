@@ -35,18 +35,7 @@ def rules_for(
     options: Mapping[str, Any],
     hidden: Container[str] = (),
 ) -> Rules:
-    """Return the rules that the keywords of an environment name.
-
-    Args:
-        env: the environment's class, which has keywords of its own.
-        players: 2, 3 or 4.
-        options: keywords; those of the environment's own are left out.
-        hidden: those of the environment's own that its users cannot give.
-
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for rules that no game can have.
-    """
+    """Return the rules that the keywords of an environment name."""
     own = [key for key in inspect.signature(env).parameters if key != "rules"]
     known = [key for key in dict.fromkeys([*own, *OPTIONS]) if key not in hidden]
     for name in options:
@@ -82,17 +71,7 @@ _ONE_GAME: Final = {"territories": 1, "first_player": 0}  # dimensions of a valu
 
 
 def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int | None) -> States:
-    """Return the game that an environment starts, ``(1,)``; rolls that are due are not rolled.
-
-    Args:
-        rules: the environment's rules.
-        options: a subset of `RESET_OPTIONS`; others are ignored.
-        drawn: the seed to use without ``seed``; a position with a generator keeps that.
-        seed: the seed given to `reset`.
-
-    Raises:
-        ValueError: for options that no game can start from (`PositionError` for a position).
-    """
+    """Return the game that an environment starts, ``(1,)``; rolls that are due are not rolled."""
     if "position" not in options:
         return engine.new_games(
             rules,

@@ -105,11 +105,7 @@ class TurnGames(LearnerGames):
     # -------------------------------------------------------------------------------- decisions
 
     def actions_of(self, number: int) -> list[int]:
-        """Return the actions, in order, of a candidate in the first game.
-
-        Raises:
-            IllegalChoiceError: for an index of no candidate.
-        """
+        """Return the actions, in order, of a candidate in the first game."""
         if not 0 <= number < self.counts[0]:
             raise self._refusal(0, number)
         return [action for action in self.choices[0, number].tolist() if action >= 0]

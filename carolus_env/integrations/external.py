@@ -95,11 +95,7 @@ def message_line(message: Mapping[str, Any]) -> bytes:
 
 
 def read_message(data: bytes, *expected: str) -> dict[str, Any]:
-    """Parse a message as the first expected kind whose keys it has.
-
-    Raises:
-        ProtocolError: when it is none, or an error that was not expected.
-    """
+    """Parse a message as the first expected kind whose keys it has."""
     try:
         message = untrusted.check(untrusted.parse_json(data), dict, "a message")
         message = {name: value for name, value in message.items() if value is not None}
@@ -146,11 +142,7 @@ def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
 
 
 def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.void) -> int:
-    """Return the action number of an answer to a request.
-
-    Raises:
-        ProtocolError: when it answers another request, or is no legal action.
-    """
+    """Return the action number of an answer to a request."""
     action = answer["action"]
     if answer["id"] != request["id"]:
         raise ProtocolError(f"answered id {answer['id']}, expected {request['id']}")

@@ -182,12 +182,9 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
 
 
 class LegalActions(spaces.Discrete):
-    """`Discrete`, of which only legal actions are sampled.
+    """`Discrete`, of which only legal actions are sampled."""
 
-    Attributes:
-        mask: ``(n,)`` int8, the legal actions; None: all are legal.
-    """
-
+    # ``(n,)`` int8, the legal actions; None: all are legal
     mask: npt.NDArray[np.int8] | None = None
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
