@@ -122,6 +122,17 @@ def observation_table() -> str:
     return markdown(head, lines)
 
 
+def candidates_table() -> str:
+    """Return the blocks of a candidate's row, from `candidates.layout`."""
+    lines = []
+    for blocks in zip(*map(candidates.layout, (2, 3, 4)), strict=True):
+        block = blocks[0]
+        sizes = [" x ".join(map(str, entry.shape)) or "1" for entry in blocks]
+        lines.append([f"`{block.name}`", *sizes, f"{block.scale:.3g}", block.meaning])
+    lines.append(["all", *(str(candidates.length(players)) for players in (2, 3, 4)), "", ""])
+    return markdown(["block", "entries: 2 players", "3", "4", "times", ""], lines)
+
+
 def size_name(sizes: tuple[int, ...]) -> str:
     """Return a dimension of 2, 3 and 4 players by name if it is their number or their teams'."""
     return {(2, 3, 4): "players", (2, 3, 2): "teams"}.get(sizes, str(sizes[0]))
@@ -340,7 +351,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options rules": lambda: options_table(rules.Rules),
     "options search": lambda: options_table(SearchOptions),
     "options value": lambda: options_table(ValueOptions),
-    "candidates": candidates.layout_text,
+    "candidates": candidates_table,
     "value inputs": tables_text,
     "position fields": position_fields,
     "position in text": position_line,
