@@ -40,15 +40,6 @@ from carolus_env.system.options import instance, integer, one_of, seed_number
 Arguments = ParamSpec("Arguments")
 
 
-class _NotStarted:
-    """A stand-in for the game before the first `reset`: any attribute of it is a ResetNeeded."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise gymnasium.error.ResetNeeded("call reset first: no game has started")
-
-
 class CheckedEnv(OrderEnforcingWrapper):
     """`raw_env` in PettingZoo's OrderEnforcingWrapper, with `clone` and a faster `last`."""
 
@@ -117,7 +108,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         }
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
-        self._game: Game = cast(Game, _NotStarted())
+        self._game: Game = cast(Game, shared.NotStarted())
         self._actions: list[int] = []
         self.agents: list[str] = []
 
@@ -291,7 +282,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     def _repr_svg_(self) -> str | None:
         """Return the board, for a notebook; None before the first `reset`."""
-        if isinstance(self._game, _NotStarted):
+        if isinstance(self._game, shared.NotStarted):
             return None
         return state_svg(self._game.states[0], last=self.last_decision())
 

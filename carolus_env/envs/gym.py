@@ -19,7 +19,7 @@ truncated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Unpack
+from typing import Any, Final, Literal, Unpack, cast
 
 import gymnasium
 import numpy as np
@@ -391,11 +391,11 @@ class CarolusEnv(gymnasium.Env):
         self.observation_space = self._vector.single_observation_space
         self.action_space = self._vector.single_action_space
         # Plays on the record of ``self._vector.games``, where the opponents decide.
-        self._game: Game | None = None
+        self._game: Game = cast(Game, shared.NotStarted())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._game is not None:  # a copy of the environment still has one record
+        if isinstance(self._game, Game):  # a copy of the environment still has one record
             self._game.states = self._vector.games.states
 
     def reset(
@@ -421,8 +421,7 @@ class CarolusEnv(gymnasium.Env):
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
         """
         number, game, games = integer("action", action), self._game, self._vector.games
-        if game is None or game.over:
-            self._vector.check_started()
+        if game.over:
             raise gymnasium.error.ResetNeeded("the game is over: call reset")
         is_illegal = False
         try:
@@ -451,20 +450,15 @@ class CarolusEnv(gymnasium.Env):
 
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Return the legal actions, ``(actions,)`` int8."""
-        self._vector.check_started()
-        assert self._game is not None
-        if self._game.observation is None:
-            return self._vector.games.masks()[0]
-        return self._game.mask.copy()
+        game = self._game
+        return self._vector.games.masks()[0] if game.observation is None else game.mask.copy()
 
     @property
     def games(self) -> States:
         """A copy of the game as a batch of one record, for the functions of the engine."""
-        self._vector.check_started()
-        return engine.copy(self._vector.games.states)
+        return engine.copy(self._game.states)
 
     def _observe(self) -> Any:
-        assert self._game is not None
         if self._game.over or self._game.observation is None:
             out = np.empty_like(self._vector._observations)
             observed = self._vector.games.observations(out)[0]

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -25,6 +26,15 @@ from carolus_env.system.options import one_of
 from carolus_env.system.untrusted import unknown
 
 RENDER_FPS: Final = 2
+
+
+class NotStarted:
+    """A stand-in for the game before the first `reset`: any attribute of it is a ResetNeeded."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise gymnasium.error.ResetNeeded("call reset first: no game has started")
 
 
 def rules_for(

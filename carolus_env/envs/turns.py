@@ -21,7 +21,7 @@ from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import MOST_PLACEMENTS, MOST_PLANS, WIDTHS, CandidateList
-from carolus_env.system.arrays import F32, I8, I64, Records
+from carolus_env.system.arrays import I64, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import instance, one_of, whole_number, whole_numbers
 
@@ -90,7 +90,7 @@ def candidates_of(states: States, turns: Turns) -> Listed:
     players = int(states["players"][0])
     listed = Listed.nothing(len(states), players, turns)
     lists = turns.candidate_list(players)
-    list_in_games(states, np.arange(len(states)), lists, View.new(), *listed)
+    list_in_games(states, np.arange(len(states)), lists, View.new(), listed)
     return listed
 
 
@@ -188,22 +188,16 @@ class TurnGames(LearnerGames):
 
     def _prepare(self, rows: Rows) -> None:
         """List the candidates in these rows."""
-        list_in_games(self.states, rows, self._lists, self._view, *self._listed)
+        list_in_games(self.states, rows, self._lists, self._view, self._listed)
 
 
 @entry
 def list_in_games(
-    states: Records,
-    rows: I64,
-    candidates: CandidateList,
-    view: View,
-    counts: I64,
-    left_out: I64,
-    choices: I8,
-    encoded: F32,
+    states: Records, rows: I64, candidates: CandidateList, view: View, listed: Listed
 ) -> None:
-    """List the candidates in these games, into the arrays of `Listed`."""
+    """List the candidates in these games."""
     for i in range(rows.shape[0]):
         g = rows[i]
-        counts[g] = write_candidates(states[g], candidates, view, choices[g], encoded[g])
-        left_out[g] = candidates.scratch.total[0] - counts[g]
+        choices, encoded = listed.choices[g], listed.rows[g]
+        listed.counts[g] = write_candidates(states[g], candidates, view, choices, encoded)
+        listed.left_out[g] = candidates.scratch.total[0] - listed.counts[g]

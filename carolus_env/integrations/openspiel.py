@@ -49,8 +49,7 @@ except ImportError as error:
 CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
 TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
 
-NO_LIMIT: Final = 10**9
-"""The longest game where ``max_rounds`` is 0; twice as much still is a C++ int."""
+NO_LIMIT: Final = 10**9  # the longest game where max_rounds is 0; twice that is still a C++ int
 
 
 def _parameters(rules: Rules) -> dict[str, Any]:
@@ -86,38 +85,30 @@ GAME_TYPE: Final = pyspiel.GameType(
 class CarolusMagnusGame(pyspiel.Game):
     """Carolus Magnus for two, three or four players.
 
-    Args:
-        params: the fields of `Rules` (0 for None), and ``position``: a line of the notation
-            (docs/notation.md) where every game starts, instead of the set-up. Its rules are the
-            game's. Since OpenSpiel's game strings have ``=`` for parameters, they may be written
-            with a colon: ``2 max_rounds:9 | 9 | ...``.
-
-    Attributes:
-        rules: number of players and options.
-
-    Raises:
-        ValueError: for rules that no game can have, or that contradict the position's.
-        PositionError: for a position that no game can reach.
+    ``params`` are the fields of `Rules` (0 for None), and ``position``: a line of the notation
+    (docs/notation.md) where every game starts, instead of the set-up. Its rules are the game's.
+    Since OpenSpiel's game strings have ``=`` for parameters, they may be written with a colon:
+    ``2 max_rounds:9 | 9 | ...``.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         chosen = {**PARAMETERS, **(params or {})}
         position = chosen.pop("position")
-        for name, entry in rules.OPTIONS.items():
-            if chosen[name] == 0 and entry.metadata["or_none"]:
-                chosen[name] = None
+        may_be_none = {name for name, entry in rules.OPTIONS.items() if entry.metadata["or_none"]}
+        chosen |= {name: None for name in may_be_none if chosen[name] == 0}
         self.rules = Rules.from_dict(chosen)
         self._start, over = None, 0  # rounds that are over
         if position:
             self._start = _read(position)
             self.rules = _agreed(engine.rules_of(self._start[0]), self.rules)
             over = max(int(self._start["round"][0]) - 1, 0)
-        players, dice = self.rules.players, self.rules.dice
-        rounds, endless = (self.rules.max_rounds or 0) - over, self.rules.max_rounds is None
-        draws = players * (1 + rounds) + (0 if position else rules.TERRITORIES + 1)
-        self._chances = NO_LIMIT if endless else draws
-        # Each player's crowns; then each round's disc, paladins, move, and crowns again.
-        longest = players * (self.rules.reserve + rounds * (2 * dice + 2))
+        players, dice, longest = self.rules.players, self.rules.dice, NO_LIMIT
+        self._chances = NO_LIMIT
+        if self.rules.max_rounds is not None:
+            rounds = self.rules.max_rounds - over
+            self._chances = players * (1 + rounds) + (0 if position else rules.TERRITORIES + 1)
+            # Each player's crowns; then each round's disc, paladins, move, and crowns again.
+            longest = players * (self.rules.reserve + rounds * (2 * dice + 2))
         info = pyspiel.GameInfo(
             num_distinct_actions=rules.ACTIONS,
             max_chance_outcomes=len(chance.chance_outcomes(self.rules.reserve).ways),
@@ -125,7 +116,7 @@ class CarolusMagnusGame(pyspiel.Game):
             min_utility=-1.0 / (self.rules.teams - 1),
             max_utility=1.0,
             utility_sum=0.0,
-            max_game_length=NO_LIMIT if endless else longest,
+            max_game_length=longest,
         )
         named = _parameters(self.rules)
         if self._start is not None:
@@ -140,9 +131,9 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, None if self._start is None else copy(self._start))
 
     def state_of(self, record: np.void) -> CarolusMagnusState:
-        """Return a game ``states[i]`` of the package as an OpenSpiel state with an empty history.
+        """Return ``states[i]``, a game with these rules, as a state with an empty history.
 
-        The dice to come are not the record's: they are chance nodes. The rules are the game's.
+        The dice to come are not the record's: they are chance nodes.
         """
         if (found := engine.rules_of(record)) != self.rules:
             raise ValueError(f"the position has {found}, but the game {self.rules}")
@@ -219,7 +210,7 @@ class CarolusMagnusState(pyspiel.State):
 
     @property
     def states(self) -> States:
-        """``(1,)`` of dtype `STATE`: a copy of the game, which begins when the set-up is drawn."""
+        """A copy of the game, ``(1,)``, which begins when the set-up is drawn."""
         if self._states is None:
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
         return copy(self._states)
@@ -248,9 +239,9 @@ class CarolusMagnusState(pyspiel.State):
 
     def returns(self) -> list[float]:
         """Return each seat's payoff; zeros until the game is over, and where it was cut off."""
-        if not self.is_terminal():
+        if self._states is None:
             return [0.0] * self.num_players()
-        payoffs: list[float] = engine.returns(self.states)[0].tolist()
+        payoffs: list[float] = engine.returns(self._states)[0].tolist()
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
@@ -325,7 +316,7 @@ def _resumed(text: str) -> Any:
 class CarolusMagnusObserver:
     """The package's observation for OpenSpiel: from the seat's own view, Emperor's region first.
 
-    The seat itself comes first, one-hot in the block ``player``: the rest looks the same from every
+    The seat comes before it, one-hot in the block ``player``: the rest looks the same from every
     seat, but OpenSpiel's AlphaZero learns the value to player 0. While the set-up is being drawn,
     only the paladins laid out so far are shown.
 
@@ -367,18 +358,14 @@ pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)
 
 # ------------------------------------------------------------------------------------ players
 
-
 MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]
 """Makes a bot for a game, a seat, and a seed from 0 to 2^32 - 1."""
 
 
 class AgentBot(pyspiel.Bot):
-    """An agent of the package as a bot of OpenSpiel.
+    """An agent of the package, or its spec, as a bot of OpenSpiel in the seat ``player``.
 
-    Args:
-        agent: the agent, or its spec, such as ``"planner"`` or ``"value:2p"``.
-        player: the seat that it plays.
-        seed: seed of the bot's random stream; None: from the operating system.
+    ``seed`` is that of the bot's random stream; None: from the operating system.
     """
 
     def __init__(self, agent: Agent | str, player: int, seed: int | None = None) -> None:
@@ -401,12 +388,8 @@ class AgentBot(pyspiel.Bot):
 class BotAgent(Agent):
     """A bot of OpenSpiel as an agent of the package.
 
-    A new bot chooses at each decision, so that decisions depend on position and seed alone. It
-    searches from the position with an empty history. Forced decisions are not asked.
-
-    Args:
-        make: a function that makes the bot of a decision.
-        name: the agent's name in results.
+    ``make`` makes a new bot at each decision, so that decisions depend on position and seed alone.
+    It searches from the position with an empty history. Forced decisions are not asked.
     """
 
     def __init__(self, make: MakeBot, name: str = "openspiel bot") -> None:
@@ -415,28 +398,24 @@ class BotAgent(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`."""
         check_streams(generators, as_states(states))
-        seeds = random_bits(generators) >> np.uint64(32)
+        seeds = (random_bits(generators) >> np.uint64(32)).tolist()
         return np.array([self._choice(*pair) for pair in zip(states, seeds, strict=True)], np.int64)
 
-    def _choice(self, record: np.void, seed: np.uint64) -> int:
+    def _choice(self, record: np.void, seed: int) -> int:
         legal = engine.legal_actions(record)
         if len(legal) == 0:
             raise ValueError("a game does not wait for a decision")
         if len(legal) == 1:
             return int(legal[0])
         game = game_of(engine.rules_of(record))
-        return int(self._make(game, int(record["player"]), int(seed)).step(game.state_of(record)))
+        return int(self._make(game, int(record["player"]), seed).step(game.state_of(record)))
 
 
 class PlayoutEvaluator(RandomRolloutEvaluator):
     """Random rollouts for OpenSpiel's search, played by the package's compiled `playout`.
 
     They have the distribution of OpenSpiel's `RandomRolloutEvaluator`, which plays each decision in
-    Python. While the set-up is being drawn, that one plays.
-
-    Args:
-        repeats: rollouts at each evaluation.
-        seed: seed of the rollouts; None: from the operating system.
+    Python, and while the set-up is being drawn. Each evaluation is the mean of ``repeats``.
     """
 
     def __init__(self, repeats: int = 1, seed: int | None = None) -> None:
@@ -446,6 +425,5 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
         """Return the mean payoff of each seat, ``(players,)``."""
         if state.in_set_up:
-            result: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
-            return result
+            return np.asarray(super().evaluate(state), np.float32)
         return playout(state.states, self._stream, repeats=self.n_rollouts).returns[0]
