@@ -7,11 +7,8 @@
 
 All chance is explicit: fifteen nodes that each draw the paladin of a territory without replacement,
 one for the first player, and one for each roll, whose outcomes are the rows of `chance_outcomes`.
-Decisions have the engine's action numbers. No rule is written here.
-
-Players go both ways: `AgentBot` is an agent of the package for OpenSpiel, `BotAgent` a bot of
-OpenSpiel for ``evaluate.py``, tournaments and environments. In ``my_bot.py`` this is the agent
-``my_bot.py:Search``:
+Decisions have the engine's action numbers. Players go both ways: `AgentBot` is an agent for
+OpenSpiel, `BotAgent` a bot of OpenSpiel for the package. So ``my_bot.py:Search`` is an agent:
 
     >>> class Search(BotAgent):
     ...     def __init__(self):
@@ -54,12 +51,10 @@ NO_LIMIT: Final = 10**9  # the longest game where max_rounds is 0; twice that is
 
 def _parameters(rules: Rules) -> dict[str, Any]:
     """Return rules as parameters of a game: 0 stands for None, which OpenSpiel lacks."""
-    return {name: 0 if value is None else value for name, value in rules.to_dict().items()}
+    return {name: value or 0 for name, value in rules.to_dict().items()}
 
 
 PARAMETERS: Final[dict[str, Any]] = {**_parameters(Rules()), "position": ""}
-"""The game's parameters and their defaults: the fields of `Rules`, and a start position."""
-
 GAME_TYPE: Final = pyspiel.GameType(
     short_name="carolus_magnus",
     long_name="Carolus Magnus",
@@ -140,7 +135,6 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, _without_dice(record))
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return the number of draws of the set-up and of rolls."""
         return self._chances
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -230,11 +224,9 @@ class CarolusMagnusState(pyspiel.State):
         return TERMINAL if phase == rules.OVER else int(self._states["player"][0])
 
     def is_terminal(self) -> bool:
-        """Return whether the game is over."""
         return self.current_player() == TERMINAL
 
     def is_chance_node(self) -> bool:
-        """Return whether a draw of the set-up or a roll is due."""
         return self.current_player() == CHANCE
 
     def returns(self) -> list[float]:
@@ -245,7 +237,6 @@ class CarolusMagnusState(pyspiel.State):
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return every outcome with its probability."""
         if not self.is_chance_node():
             raise ValueError(f"no chance event is due: {self}")
         if self._states is not None:
@@ -305,6 +296,7 @@ class CarolusMagnusState(pyspiel.State):
 
 @cache
 def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
+    """Return the outcomes of a roll, and their probabilities."""
     return tuple(enumerate(chance.chance_outcomes(dice).probabilities.tolist()))
 
 
@@ -359,7 +351,7 @@ pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)
 # ------------------------------------------------------------------------------------ players
 
 MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]
-"""Makes a bot for a game, a seat, and a seed from 0 to 2^32 - 1."""
+"""Makes a bot for a game, a seat, and a seed of 32 bits."""
 
 
 class AgentBot(pyspiel.Bot):
@@ -374,7 +366,6 @@ class AgentBot(pyspiel.Bot):
         self._player, self._stream = player, new_streams(seed, 1)
 
     def player_id(self) -> int:
-        """Return the seat that it plays."""
         return self._player
 
     def restart_at(self, state: CarolusMagnusState) -> None:
