@@ -100,10 +100,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.state_space = shared.observation_box(players, self._dtype)
         # PettingZoo declares both, and some libraries read them instead of calling the methods.
         self.observation_spaces = {
-            agent: spaces.Dict(
-                observation=shared.observation_box(players, self._dtype),
-                action_mask=spaces.Box(0, 1, (ACTIONS,), np.int8),
-            )
+            agent: shared.with_mask(shared.observation_box(players, self._dtype), ACTIONS)
             for agent in self.possible_agents
         }
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
@@ -113,11 +110,11 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> spaces.Space:
-        """Return the dict of ``observation`` and ``action_mask``, the same for every agent."""
+        """Return the dict of ``observation`` and ``action_mask``."""
         return self.observation_spaces[one_of("agent", agent, tuple(self.possible_agents))]
 
     def action_space(self, agent: str) -> spaces.Space:
-        """Return ``Discrete(95)``, the same for every agent."""
+        """Return ``Discrete(95)``."""
         return self.action_spaces[one_of("agent", agent, tuple(self.possible_agents))]
 
     # -------------------------------------------------------------------------------- playing
@@ -300,10 +297,7 @@ def _checked(made: Callable[Arguments, raw_env]) -> Callable[Arguments, CheckedE
     """Return a maker with the same signature, for editors, type checkers and ``help``."""
 
     def env(*args: Arguments.args, **options: Arguments.kwargs) -> CheckedEnv:
-        """Return the environment in PettingZoo's wrapper that refuses calls in the wrong order.
-
-        Takes the arguments of `raw_env`.
-        """
+        """Return `raw_env` in PettingZoo's wrapper that refuses calls in the wrong order."""
         return CheckedEnv(made(*args, **options))
 
     signature = inspect.signature(made).replace(return_annotation="CheckedEnv")

@@ -1,19 +1,12 @@
 """Gymnasium: one learner a game, agents in the other seats; single and natively vectorised.
 
-    >>> import gymnasium
     >>> env = gymnasium.make("carolus_env:CarolusMagnus-v0", players=3, opponents="greedy")
-    >>> envs = gymnasium.make_vec("carolus_env:CarolusMagnus-v0", num_envs=1024, players=3)
-    >>> turns = gymnasium.make_vec("carolus_env:CarolusMagnusTurns-v0", opponents="planner")
+    >>> envs = gymnasium.make_vec("carolus_env:CarolusMagnusTurns-v0", num_envs=1024)
 
-After ``import carolus_env`` the ids need no ``carolus_env:``. In ``CarolusMagnus-v0`` a step is a
-single decision: ``Discrete(95)``, observed as by `engine.observation` from the learner's seat. In
-``CarolusMagnusTurns-v0``, which is the same with ``turns=True``, it is a disc, a crown or a whole
-turn: one of at most K candidates, by its index, observed as a row of features for each
-(`envs.candidates`).
-
-The mask of legal actions is in ``info["action_mask"]`` and from ``action_masks()``. The reward is 0
-until the game ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is
-truncated.
+In ``CarolusMagnus-v0`` a step is one of 95 decisions, in ``CarolusMagnusTurns-v0``, the same with
+``turns=True``, a disc, a crown or a whole turn: one of at most K candidates, by its index. The mask
+of legal actions is in ``info["action_mask"]`` and from ``action_masks()``. The reward is 0 until
+the game ends, then the learner's payoff. A game that reaches ``max_rounds`` is truncated.
 """
 
 from __future__ import annotations
@@ -99,9 +92,7 @@ class CarolusVectorEnv(VectorEnv):
             after the learner's, clockwise.
         seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
             to the next seat with every game.
-        turns: True: a step is a disc, a crown or a whole turn.
-        candidates: with ``turns``, maximum number K of candidates, see `Turns`.
-        plans: with ``turns``, where paladins may go, see `Turns`.
+        candidates, plans: with ``turns``, the fields of `Turns`.
         illegal: effect of an illegal action: ``"forfeit"`` ends the game (the learner's team
             loses, ``info["illegal"]`` is True), ``"raise"`` raises `IllegalActionError`.
         masks: the masks' place: in infos only, or with ``"observation"`` there and in the
@@ -167,8 +158,7 @@ class CarolusVectorEnv(VectorEnv):
         box = self.games.box(np.dtype(observation))
         self.single_observation_space: spaces.Space = box
         if self._masks_observed:
-            mask = spaces.Box(0, 1, (self.games.actions,), np.int8)
-            self.single_observation_space = spaces.Dict(observation=box, action_mask=mask)
+            self.single_observation_space = shared.with_mask(box, self.games.actions)
         self.single_action_space = spaces.Discrete(self.games.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -186,7 +176,7 @@ class CarolusVectorEnv(VectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Start new games; returns observations, ``(num_envs, ...)``, and infos with the masks.
+        """Start new games; returns observations and infos.
 
         Args:
             seed: the first game's seed (row ``i`` takes ``seed + i``), or one a row. None: the
@@ -197,8 +187,7 @@ class CarolusVectorEnv(VectorEnv):
                 player to move, unless its seat is fixed.
 
         Raises:
-            ValueError: for a mask or seeds of another shape, an unknown option, or one that no game
-                can start from. No game has changed.
+            ValueError: for what no game can start from. No game has changed.
         """
         seeds = self.seeds(seed)
         options = dict(instance("options", options or {}, Mapping, "a dict"))
@@ -239,14 +228,12 @@ class CarolusVectorEnv(VectorEnv):
     ) -> tuple[Any, npt.NDArray[np.float64], Flags, Flags, dict[str, Any]]:
         """Take the learners' decisions; the others play on to the learners' next ones.
 
-        Args:
-            actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
-                (next-step autoreset).
+        Actions of rows that only start a new game (next-step autoreset) are ignored.
 
         Raises:
             ResetNeeded: before the first `reset`, or where a game is over and autoreset disabled.
             IllegalActionError: with ``illegal="raise"``; no game has changed.
-            ValueError: when ``actions`` are not ``num_envs`` integers.
+            ValueError: when ``actions`` are not ``(num_envs,)`` integers.
         """
         self.check_started()
         restarting, playing = np.flatnonzero(self._over), np.flatnonzero(~self._over)
@@ -294,10 +281,7 @@ class CarolusVectorEnv(VectorEnv):
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """Return a frame of each game; None without a render mode.
-
-        Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
-        """
+        """Return each game as text or ``(height, width, 3)`` uint8; None without a render mode."""
         if self.render_mode is None:
             return None
         self.check_started()

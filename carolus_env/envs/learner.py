@@ -119,14 +119,13 @@ class LearnerGames:
         rows: Rows | None = None,
         starts: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Start new games.
+        """Start new games in ``rows``, ``(m,)``; None: in all.
 
         Args:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
                 A game depends on its seed alone. None: drawn by the generators of these games, or
                 from the operating system where all are started.
-            rows: ``(m,)`` games to start; None: all.
-            starts: ``(m,)`` starts, each with some of `envs.options.RESET_OPTIONS`.
+            starts: for each row some of `envs.options.RESET_OPTIONS`.
 
         Raises:
             ValueError: for a start that is impossible or over, or ends before its learner decides.
@@ -175,13 +174,8 @@ class LearnerGames:
     ) -> FinishedGames:
         """Carry out the learners' decisions; the others play on to the next ones or to the end.
 
-        Args:
-            actions: ``(m,)`` legal actions.
-            rows: ``(m,)`` games to step; None: all.
-            forfeits: True: an illegal action forfeits the game; False: it raises an error.
-
-        Returns:
-            The games that ended. They wait for `restart`.
+        ``actions``, ``(m,)``, are those of the games in ``rows``; None: of all. An illegal one
+        forfeits the game, or is an error. Returns the games that ended; they wait for `restart`.
 
         Raises:
             IllegalActionError: without ``forfeits``; no game has changed.

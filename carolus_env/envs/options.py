@@ -66,6 +66,12 @@ def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
     return spaces.Box(np.uint8(0), highs, dtype=np.uint8)
 
 
+def with_mask(box: spaces.Box, actions: int) -> spaces.Dict:
+    """Return the space of an observation with a mask of legal actions."""
+    mask = spaces.Box(0, 1, (actions,), np.int8)
+    return spaces.Dict(observation=box, action_mask=mask)
+
+
 # ------------------------------------------------------------------------------------ starts
 
 RESET_OPTIONS: Final = ("territories", "first_player", "position")
