@@ -48,7 +48,7 @@ class Pictures:
     """An observer of every decision, which draws games with their last decision marked.
 
     It changes no game, but compiled opponents are slower: they return to Python after each
-    decision. A window shows the first game at once; other frames are drawn when asked for.
+    decision. A window shows each of the first game; without one, frames are drawn when asked for.
     """
 
     def __init__(
@@ -448,7 +448,9 @@ class CarolusEnv(gymnasium.Env):
             observed = self._vector.games.observations(out)[0]
         else:
             observed = self._game.observation.copy()
-        return self._vector._with_mask(observed, self.action_masks())
+        if not self._vector._masks_observed:
+            return observed
+        return {"observation": observed, "action_mask": self.action_masks()}
 
     def _info(self) -> dict[str, Any]:
         more = {name: values[0].copy() for name, values in self._vector.games.infos().items()}

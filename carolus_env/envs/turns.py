@@ -171,8 +171,9 @@ class TurnGames(LearnerGames):
         legal = (actions >= 0) & (actions < self.counts[rows])
         if not legal.all():
             if not forfeits:
-                wrong = int(np.argmin(legal))  # refused by
-                self._listed.actions_of(self.states, int(rows[wrong]), int(actions[wrong]))
+                wrong = int(np.argmin(legal))
+                game, number = int(rows[wrong]), int(actions[wrong])
+                raise IllegalChoiceError(game, self.states[game], number, int(self.counts[game]))
             engine.forfeit(self.states, rows=rows[~legal])
             self._prepare(rows[~legal])
         deciding = rows[legal]
