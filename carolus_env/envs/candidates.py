@@ -3,7 +3,7 @@
 A candidate is a disc, a crown or a turn, and its row encodes the position after it, before the
 dice, from the side of the player who chooses: seats are counted clockwise from that player's, but a
 partner comes third; teams are counted from the player's, regions from the Emperor's. `layout` is
-the one description of a row, from which the space, the kernels' scales and the docs are made.
+the one description of a row, from which the space and the kernels' scales are made.
 """
 
 from __future__ import annotations
