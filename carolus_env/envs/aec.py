@@ -3,17 +3,11 @@
     >>> from carolus_env import carolus_magnus_v0
     >>> env = carolus_magnus_v0.env(players=3, max_rounds=100)
 
-| | |
-| --- | --- |
-| Action space | `Discrete(95)`, as numbered in `carolus_env.engine.rules` |
-| Observation space | `Dict(observation=Box(...), action_mask=Box(0, 1, (95,), int8))` |
-| Observation length | 225 (2 players), 289 (3), 293 (4) |
-| Rewards | 0 until the end, then the payoff of each player; payoffs sum to 0 |
-
-A player usually makes several decisions in a row, and ``agent_selection`` stays on that player
-meanwhile. Dice are rolled inside ``step``. The mask is all zero for everyone but the player to
-move. A game that reaches ``max_rounds`` is truncated. After the end each agent is selected once
-more and takes the action None, as PettingZoo requires. docs/environments.md has the rest.
+Actions are ``Discrete(95)``, observations ``{"observation", "action_mask"}``. A player usually
+decides several times in a row, and ``agent_selection`` stays on it meanwhile. Dice are rolled
+inside ``step``. The mask is all zero for everyone but the player to move. Rewards are 0 until the
+end, then the payoffs, which sum to 0; a game that reaches ``max_rounds`` is truncated. After the
+end each agent takes the action None, as PettingZoo requires. docs/environments.md has the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ import copy
 import inspect
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, ParamSpec, Unpack, cast
+from typing import Any, Literal, ParamSpec, Unpack, cast
 
 import gymnasium
 import numpy as np
@@ -46,29 +40,12 @@ from carolus_env.system.options import instance, integer, one_of, seed_number
 Arguments = ParamSpec("Arguments")
 
 
-_NOT_STARTED: Final = "call reset first: no game has started"
-
-
-class _NotStarted:
-    """A stand-in for the game before the first `reset`, without attributes."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise gymnasium.error.ResetNeeded(_NOT_STARTED)
-
-
 class CheckedEnv(OrderEnforcingWrapper):
     """`raw_env` in PettingZoo's OrderEnforcingWrapper, with `clone` and a faster `last`."""
 
     def last(self, observe: bool = True) -> Any:
-        """Return observation, reward, terminated, truncated and info of the selected agent.
-
-        Calls the environment directly; the wrapper would look up five attributes by name.
-        """
-        if not self._has_reset:
-            return super().last(observe)  # raises the wrapper's error
-        return self.env.last(observe)
+        """See `raw_env.last`; the wrapper's own would look up five attributes by name."""
+        return self.env.last(observe) if self._has_reset else super().last(observe)
 
     def __str__(self) -> str:
         return str(self.env)
@@ -86,8 +63,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     Args:
         players: 2, 3 or 4.
-        illegal: effect of an illegal action, ``"raise"`` or ``"forfeit"``.
-        observation: dtype of the observations, ``"float32"`` or ``"uint8"``.
+        illegal: effect of an illegal action: an `IllegalActionError`, or the offender's team loses.
+        observation: dtype of the observations.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``.
         rules: the other options of `Rules`.
 
@@ -98,7 +75,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's way)
         "name": "carolus_magnus_v0",
-        "render_modes": list(shared.RENDER_MODES[1:]),
+        "render_modes": ["ansi", "rgb_array", "human"],
         "is_parallelizable": False,
         "render_fps": shared.RENDER_FPS,
     }
@@ -114,9 +91,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     ) -> None:
         super().__init__()
         self.rules = shared.rules_for(raw_env, players, rules)
-        shared.check_options(illegal, observation, render_mode)
-        self.illegal = illegal
-        self.render_mode = render_mode
+        shared.check_options(illegal, observation, render_mode, self.metadata)
+        self.illegal, self.render_mode = illegal, render_mode
         self._window = Window("Carolus Magnus") if render_mode == "human" else None
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
@@ -124,29 +100,22 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.state_space = shared.observation_box(players, self._dtype)
         # PettingZoo declares both, and some libraries read them instead of calling the methods.
         self.observation_spaces = {
-            agent: spaces.Dict(
-                observation=shared.observation_box(players, self._dtype),
-                action_mask=spaces.Box(0, 1, (ACTIONS,), np.int8),
-            )
+            agent: shared.with_mask(shared.observation_box(players, self._dtype), ACTIONS)
             for agent in self.possible_agents
         }
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
-        self._game: Game = cast(Game, _NotStarted())
+        self._game: Game = cast(Game, shared.NotStarted())
         self._actions: list[int] = []
         self.agents: list[str] = []
 
-    def _known(self, agent: str) -> str:
-        one_of("agent", agent, tuple(self.possible_agents))
-        return agent
-
     def observation_space(self, agent: str) -> spaces.Space:
-        """Return the dict of ``observation`` and ``action_mask``, the same for every agent."""
-        return self.observation_spaces[self._known(agent)]
+        """Return the dict of ``observation`` and ``action_mask``."""
+        return self.observation_spaces[one_of("agent", agent, tuple(self.possible_agents))]
 
     def action_space(self, agent: str) -> spaces.Space:
-        """Return ``Discrete(95)``, the same for every agent."""
-        return self.action_spaces[self._known(agent)]
+        """Return ``Discrete(95)``."""
+        return self.action_spaces[one_of("agent", agent, tuple(self.possible_agents))]
 
     # -------------------------------------------------------------------------------- playing
 
@@ -154,14 +123,13 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """Start a game.
 
         Args:
-            seed: the game's seed, as for `engine.new_games`. None: the first time from the
-                operating system, later drawn from the stream of the last seed.
+            seed: the game's seed. None: the first time from the operating system, later drawn from
+                the stream of the last seed.
             options: ``territories``, ``first_player`` or ``position`` (docs/environments.md).
 
         Raises:
             ValueError: for an unknown option, or a seed or an option that no game can start from
-                (`PositionError` for a position). The previous game, and those after it, stay as
-                they were.
+                (`PositionError` for a position). Nothing has changed, nor will the next games.
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
@@ -192,22 +160,12 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             self._window.show(self._frame(), self.metadata["render_fps"])
 
     def last(self, observe: bool = True) -> Any:
-        """Return observation, reward, terminated, truncated and info of the selected agent.
-
-        Raises:
-            ResetNeeded: before the first `reset`.
-        """
-        try:
-            agent = self.agent_selection
-        except AttributeError:
-            raise gymnasium.error.ResetNeeded(_NOT_STARTED) from None
-        return (
-            self.observe(agent) if observe else None,
-            self._cumulative_rewards[agent],
-            self.terminations[agent],
-            self.truncations[agent],
-            self.infos[agent],
-        )
+        """Return observation, reward, terminated, truncated and info of the selected agent."""
+        _ = self._game.over  # ResetNeeded before the first `reset`
+        agent = self.agent_selection
+        observed = self.observe(agent) if observe else None
+        ends = self.terminations[agent], self.truncations[agent]
+        return observed, self._cumulative_rewards[agent], *ends, self.infos[agent]
 
     def step(self, action: int | None) -> None:
         """Carry out the selected player's decision, and roll what is due.
@@ -216,26 +174,25 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             ResetNeeded: before the first `reset`.
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
             TypeError: when the action is not a whole number.
-            ValueError: when an agent whose game is over gives another action than None.
+            ValueError: for another action than None when the game is over.
         """
-        try:
-            agent = self.agent_selection
-        except AttributeError:
-            raise gymnasium.error.ResetNeeded(_NOT_STARTED) from None
+        game = self._game
+        _ = game.over  # ResetNeeded before the first `reset`
+        agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        try:
+        try:  # costs nothing for numbers
             number = operator.index(action)  # type: ignore[arg-type]
         except TypeError:
-            number = integer(f"the action of {agent}", action)  # raises unless it is an integer
+            number = integer(f"the action of {agent}", action)  # raises
         try:
-            self._game.play(number)
+            game.play(number)
         except engine.IllegalActionError:
             if self.illegal == "raise":
                 raise
-            engine.forfeit(self._game.states)
-            self._game.refresh()
+            engine.forfeit(game.states)
+            game.refresh()
             self.infos[agent] = {"illegal": True}
         else:
             self._actions.append(number)
@@ -244,10 +201,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             self._window.show(self._frame(), self.metadata["render_fps"])
 
     def _hand_over(self) -> None:
-        """Select the player to move, or the first agent when the game is over.
-
-        Rewards are zero before the end, so until then there is nothing to clear or to accumulate.
-        """
+        """Select the player to move, or the first agent when the game is over, and pay all."""
         game = self._game
         if not game.over:
             self.agent_selection = self.possible_agents[game.player]
@@ -267,7 +221,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None
             return {"observation": game.observation.copy(), "action_mask": game.mask.copy()}
-        viewers = self._seats[self._known(agent)]
+        viewers = self._seats[one_of("agent", agent, tuple(self.possible_agents))]
         [observed] = observation.observe(game.states, viewers, dtype=self._dtype)
         return {"observation": observed, "action_mask": np.zeros(ACTIONS, np.int8)}
 
@@ -286,8 +240,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         Raises:
             ValueError: for a game that was started from a position: a record begins at the set-up.
         """
-        if isinstance(self._game, _NotStarted):
-            raise gymnasium.error.ResetNeeded(_NOT_STARTED)
+        _ = self._game.over  # ResetNeeded before the first `reset`
         if not self._from_set_up:
             raise ValueError("a game that was started from a position has no record")
         return make_record(self._start, self._actions)
@@ -296,10 +249,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """Return the board as text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and, with a warning, without a
-        render mode.
-
-        Raises:
-            ImportError: without the extra ``render``, naming it; in mode ``"human"`` `reset` does.
+        render mode. Pictures need the extra ``render``.
         """
         if self.render_mode is None:
             gymnasium.logger.warn(
@@ -318,10 +268,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return board_pixels(self._game.states[0], last=self.last_decision(), **WIDE)
 
     def last_decision(self) -> tuple[np.void, int] | None:
-        """Return the state before the last action, and that action; None before the first one.
-
-        By replay, since `step` keeps no copies.
-        """
+        """Return the state before the last action, by replay, and that action; None before it."""
         if not self._actions:
             return None
         *earlier, action = self._actions
@@ -332,7 +279,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     def _repr_svg_(self) -> str | None:
         """Return the board, for a notebook; None before the first `reset`."""
-        if isinstance(self._game, _NotStarted):
+        if isinstance(self._game, shared.NotStarted):
             return None
         return state_svg(self._game.states[0], last=self.last_decision())
 
@@ -350,10 +297,7 @@ def _checked(made: Callable[Arguments, raw_env]) -> Callable[Arguments, CheckedE
     """Return a maker with the same signature, for editors, type checkers and ``help``."""
 
     def env(*args: Arguments.args, **options: Arguments.kwargs) -> CheckedEnv:
-        """Return the environment in PettingZoo's wrapper that refuses calls in the wrong order.
-
-        Takes the arguments of `raw_env`.
-        """
+        """Return `raw_env` in PettingZoo's wrapper that refuses calls in the wrong order."""
         return CheckedEnv(made(*args, **options))
 
     signature = inspect.signature(made).replace(return_annotation="CheckedEnv")

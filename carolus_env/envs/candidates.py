@@ -3,8 +3,7 @@
 A candidate is a disc, a crown or a turn, and its row encodes the position after it, before the
 dice, from the side of the player who chooses: seats are counted clockwise from that player's, but a
 partner comes third; teams are counted from the player's, regions from the Emperor's. `layout` is
-the one description of a row; the space, the kernels' scales and the table in docs/environments.md are made
-from it.
+the one description of a row, from which the space and the kernels' scales are made.
 """
 
 from __future__ import annotations
@@ -16,32 +15,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.kernels.courts import most_elsewhere
 from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.observation import slices_of
-from carolus_env.engine.rules import (
-    CLANS,
-    DISC,
-    DISCS,
-    MAX_PLAYERS,
-    MAX_TEAMS,
-    NOBODY,
-    OVER,
-    TEAMS,
-    TERRITORIES,
-)
 from carolus_env.engine.state import STATE, States
+from carolus_env.planning import plans
 from carolus_env.planning.heuristic import FEATURES, write_features
-from carolus_env.planning.plans import (
-    CandidateList,
-    first_of,
-    in_turn,
-    list_candidates,
-    play_plan,
-    rest_of,
-)
 from carolus_env.system.arrays import F32, I8, Int, float32, int64
 from carolus_env.system.compiler import inlined, kernel, separate
 
@@ -66,7 +48,7 @@ def layout(players: int) -> tuple[Block, ...]:
     """Return the blocks of a row in games of 2, 3 or 4 players, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
-    teams, seats = TEAMS[players], (players,)
+    teams, seats = rules.TEAMS[players], (players,)
     # fmt: off
     return (
         Block("candidate", (), 1.0, "1; rows after the last candidate are all 0"),
@@ -75,16 +57,16 @@ def layout(players: int) -> tuple[Block, ...]:
         Block("share", (), 1.0, "the team's win share then, else 0"),
         Block("features", (teams, len(FEATURES)), 1.0, "of each team the planner's features, each with its scale (docs/bots.md)"),
         Block("acts", seats, 1.0, "the seat is still to act this round"),
-        Block("disc_played", (players, DISCS), 1.0, "one-hot for each seat: disc of this round"),
-        Block("discs_in_hand", (players, DISCS), 1.0, "1 for each disc in the hand of the seat"),
+        Block("disc_played", (players, rules.DISCS), 1.0, "one-hot for each seat: disc of this round"),
+        Block("discs_in_hand", (players, rules.DISCS), 1.0, "1 for each disc in the hand of the seat"),
         Block("crowns", seats, 0.3, "undecided crowns of each seat"),
-        Block("regions", (), 1 / TERRITORIES, "regions in the circle"),
+        Block("regions", (), 1 / rules.TERRITORIES, "regions in the circle"),
         Block("round", (), 0.05, "rounds begun"),
-        Block("held", (CLANS,), 1.0, "of each clan: 1 if the team controls it, -1 if another does, else 0"),
-        Block("lead", (CLANS,), 0.25, "of each clan: paladins in the player's court less the most in another"),
-        Block("reserve", (CLANS,), 0.3, "of each clan: paladins in the player's reserve"),
-        Block("threat", (CLANS,), 0.3, "of each clan: the most paladins in an opponent's reserve"),
-        Block("out", (CLANS,), 0.06, "of each clan: paladins on the regions"),
+        Block("held", (rules.CLANS,), 1.0, "of each clan: 1 if the team controls it, -1 if another does, else 0"),
+        Block("lead", (rules.CLANS,), 0.25, "of each clan: paladins in the player's court less the most in another"),
+        Block("reserve", (rules.CLANS,), 0.3, "of each clan: paladins in the player's reserve"),
+        Block("threat", (rules.CLANS,), 0.3, "of each clan: the most paladins in an opponent's reserve"),
+        Block("out", (rules.CLANS,), 0.06, "of each clan: paladins on the regions"),
         Block("margin", (AHEAD,), 0.2, "of each region ahead of the Emperor, the next first: the team's strength less the highest of another team; 0 where there is none"),
         Block("castles", (AHEAD,), 0.25, "of each: castles of the team, or less 0 those of another"),
     )
@@ -102,20 +84,6 @@ def slices(players: int) -> dict[str, slice]:
     return slices_of(layout(players))
 
 
-def layout_text() -> str:
-    """Return the blocks as a Markdown table (docs/environments.md holds it; a test compares)."""
-    lines = [
-        "| block | entries: 2 players | 3 | 4 | times | |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for of_two, of_three, of_four in zip(*(layout(players) for players in (2, 3, 4)), strict=True):
-        sizes = (" x ".join(map(str, b.shape)) or "1" for b in (of_two, of_three, of_four))
-        cells = (f"`{of_two.name}`", *sizes, f"{of_two.scale:.3g}", of_two.meaning)
-        lines.append(f"| {' | '.join(cells)} |")
-    lines.append(f"| all | {' | '.join(str(length(players)) for players in (2, 3, 4))} | | |")
-    return "\n".join(lines) + "\n"
-
-
 class View(NamedTuple):
     """Scratch to encode candidates."""
 
@@ -125,8 +93,8 @@ class View(NamedTuple):
 
     @classmethod
     def new(cls) -> View:
-        features = np.zeros((MAX_TEAMS + 1, len(FEATURES)))
-        return cls(np.zeros(1, STATE), features, np.zeros(MAX_PLAYERS, np.int64))
+        features = np.zeros((rules.MAX_TEAMS + 1, len(FEATURES)))
+        return cls(np.zeros(1, STATE), features, np.zeros(rules.MAX_PLAYERS, np.int64))
 
 
 # ------------------------------------------------------------------------------------ rows
@@ -161,14 +129,14 @@ def _write_players(s: np.void, seats: Any, row: F32, at: Int) -> Any:
     at += players
     for k in range(players):
         played = int64(s["discs_played"][seats[k]])
-        for disc in range(DISCS):
+        for disc in range(rules.DISCS):
             row[at + disc] = float32(played == disc + 1)
-        at += DISCS
+        at += rules.DISCS
     for k in range(players):
         hand = int64(s["discs_in_hand"][seats[k]])
-        for disc in range(DISCS):
+        for disc in range(rules.DISCS):
             row[at + disc] = float32(hand >> disc & 1)
-        at += DISCS
+        at += rules.DISCS
     for k in range(players):
         at = _put(row, at, s["crowns"][seats[k]], _CROWNS)
     return at
@@ -177,17 +145,17 @@ def _write_players(s: np.void, seats: Any, row: F32, at: Int) -> Any:
 @inlined
 def _write_clans(s: np.void, player: Int, team: Int, row: F32, at: Int) -> Any:
     """Write blocks held, lead, reserve, threat and out; return the next place."""
-    for clan in range(CLANS):
+    for clan in range(rules.CLANS):
         holder = int64(s["control"][clan])
-        held = 0 if holder == NOBODY else (1 if int64(s["team"][holder]) == team else -1)
+        held = 0 if holder == rules.NOBODY else (1 if int64(s["team"][holder]) == team else -1)
         most, threat = most_elsewhere(s, player, clan)
         column = at + clan
         row[column] = held
-        _put(row, column + CLANS, int64(s["courts"][player, clan]) - most, _LEAD)
-        _put(row, column + 2 * CLANS, s["reserves"][player, clan], _RESERVE)
-        _put(row, column + 3 * CLANS, threat, _THREAT)
-        _put(row, column + 4 * CLANS, paladins_out(s, clan), _OUT)
-    return at + 5 * CLANS
+        _put(row, column + rules.CLANS, int64(s["courts"][player, clan]) - most, _LEAD)
+        _put(row, column + 2 * rules.CLANS, s["reserves"][player, clan], _RESERVE)
+        _put(row, column + 3 * rules.CLANS, threat, _THREAT)
+        _put(row, column + 4 * rules.CLANS, paladins_out(s, clan), _OUT)
+    return at + 5 * rules.CLANS
 
 
 @inlined
@@ -216,7 +184,7 @@ def _write_regions(s: np.void, team: Int, row: F32, at: Int) -> Any:
 def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
     """Write the row of ``s``, the position after a candidate of a kind; returns its length."""
     team, teams = int64(s["team"][player]), int64(s["teams"])
-    over = s["phase"] == OVER
+    over = s["phase"] == rules.OVER
     row[0] = 1
     for k in range(len(KINDS)):
         row[1 + k] = float32(k == kind)
@@ -239,25 +207,25 @@ def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
 
 @separate
 def write_candidates(
-    s: np.void, candidates: CandidateList, view: View, choices: I8, rows: F32
+    s: np.void, candidates: plans.CandidateList, view: View, choices: I8, rows: F32
 ) -> Int:
     """List the candidates of the player to move, and write the actions and the row of each.
 
     Returns their number, at most K; 0 when the game is over.
     """
     count = 0
-    if s["phase"] == OVER:
+    if s["phase"] == rules.OVER:
         candidates.scratch.total[0] = 0
     else:
-        count = list_candidates(s, candidates)
-        kind = 2 if in_turn(s) else (0 if s["phase"] == DISC else 1)
+        count = plans.list_candidates(s, candidates)
+        kind = 2 if plans.in_turn(s) else (0 if s["phase"] == rules.DISC else 1)
         for k in range(count):
             view.after[0] = s
-            play_plan(view.after[0], candidates.plans[k])
+            plans.play_plan(view.after[0], candidates.plans[k])
             plan = candidates.plans[k]
             for step in range(choices.shape[1]):
-                choices[k, step] = first_of(plan)  # -1 when none is left
-                plan = rest_of(plan)
+                choices[k, step] = plans.first_of(plan)  # -1 when none is left
+                plan = plans.rest_of(plan)
             write_row(view.after[0], int64(s["player"]), kind, view, rows[k])
     for k in range(count, choices.shape[0]):
         for step in range(choices.shape[1]):

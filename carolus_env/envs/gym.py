@@ -1,25 +1,18 @@
 """Gymnasium: one learner a game, agents in the other seats; single and natively vectorised.
 
-    >>> import gymnasium
     >>> env = gymnasium.make("carolus_env:CarolusMagnus-v0", players=3, opponents="greedy")
-    >>> envs = gymnasium.make_vec("carolus_env:CarolusMagnus-v0", num_envs=1024, players=3)
-    >>> turns = gymnasium.make_vec("carolus_env:CarolusMagnusTurns-v0", opponents="planner")
+    >>> envs = gymnasium.make_vec("carolus_env:CarolusMagnusTurns-v0", num_envs=1024)
 
-After ``import carolus_env`` the ids need no ``carolus_env:``. In ``CarolusMagnus-v0`` a step is a
-single decision: ``Discrete(95)``, observed as by `engine.observation` from the learner's seat. In
-``CarolusMagnusTurns-v0``, which is the same with ``turns=True``, it is a disc, a crown or a whole
-turn: one of at most K candidates, by its index, observed as a row of features for each
-(`envs.candidates`).
-
-The mask of legal actions is in ``info["action_mask"]`` and from ``action_masks()``. The reward is 0
-until the game ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is
-truncated.
+In ``CarolusMagnus-v0`` a step is one of 95 decisions, in ``CarolusMagnusTurns-v0``, the same with
+``turns=True``, a disc, a crown or a whole turn: one of at most K candidates, by its index. The mask
+of legal actions is in ``info["action_mask"]`` and from ``action_masks()``. The reward is 0 until
+the game ends, then the learner's payoff. A game that reaches ``max_rounds`` is truncated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Final, Literal, Unpack, cast
 
 import gymnasium
 import numpy as np
@@ -31,31 +24,31 @@ from gymnasium.vector.utils import batch_space
 from carolus_env import engine
 from carolus_env.drawing.pixels import WIDE, Window, board_pixels
 from carolus_env.drawing.text import board_text
-from carolus_env.engine import observation as observing
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, RuleOptions
-from carolus_env.engine.state import States
+from carolus_env.engine.state import Ints, States
 from carolus_env.envs import options as shared
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
-from carolus_env.envs.turns import TurnGames, Turns, candidates_box
+from carolus_env.envs.turns import TurnGames, Turns
 from carolus_env.games.game import Game
-from carolus_env.system.options import array, instance, integer, one_of, seed_number, whole_number
+from carolus_env.system.options import (
+    array,
+    instance,
+    integer,
+    one_of,
+    seed_number,
+    whole_number,
+    whole_numbers,
+)
 
-MASKS = ("info", "observation")
-"""Places for the masks of legal actions besides `action_masks`: the latter in infos, too."""
-VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
-"""Render modes; not ``"human"``, as one window cannot hold all the games."""
+Flags = npt.NDArray[np.bool_]
+_ONLY: Final = np.zeros(1, np.int64)  # the row of a game alone
 
 
 class Pictures:
     """An observer of every decision, which draws games with their last decision marked.
 
-    It changes no game, but slows compiled opponents down, which then return to Python after each
-    decision.
-
-    Args:
-        games: the games to observe.
-        window: shows the first game after each decision; None: frames are drawn when asked for.
-        metadata: an environment's, with the ``render_fps`` of the window.
+    It changes no game, but compiled opponents are slower: they return to Python after each
+    decision. A window shows each of the first game; without one, frames are drawn when asked for.
     """
 
     def __init__(
@@ -66,15 +59,8 @@ class Pictures:
         self._actions = np.full(games.n, -1)  # -1: none yet
         games.watcher = self
 
-    def begun(self, rows: npt.NDArray[np.int64]) -> None:
-        """Note that games have begun in ``rows``: no decision is marked."""
-        self._actions[rows] = -1
-        self.show()
-
-    def decided(
-        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
-    ) -> None:
-        """Note the decisions in ``rows`` and the states before them, which a frame marks."""
+    def decided(self, rows: Ints, before: States, actions: Ints) -> None:
+        """Note decisions and the states before them; action -1: a game has begun."""
         self._before[rows] = before
         self._actions[rows] = actions
         if len(rows):
@@ -101,23 +87,19 @@ class CarolusVectorEnv(VectorEnv):
     plans were not listed.
 
     Args:
-        num_envs: number of games.
         players: 2, 3 or 4.
         opponents: a spec string or an agent for all other seats, or a list of one for each seat
             after the learner's, clockwise.
         seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
             to the next seat with every game.
-        turns: True: a step is a disc, a crown or a whole turn.
-        candidates: with ``turns``, maximum number K of candidates, see `Turns`.
-        plans: with ``turns``, ``"stop"``, ``"one"`` or ``"all"``, see `Turns`.
+        candidates, plans: with ``turns``, the fields of `Turns`.
         illegal: effect of an illegal action: ``"forfeit"`` ends the game (the learner's team
             loses, ``info["illegal"]`` is True), ``"raise"`` raises `IllegalActionError`.
         masks: the masks' place: in infos only, or with ``"observation"`` there and in the
             observation, ``{"observation": ..., "action_mask": ...}`` as in PettingZoo.
-        observation: dtype of the observations, ``"float32"`` or, without ``turns``, ``"uint8"``.
+        observation: dtype of the observations; with ``turns`` it is float32.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``. Pixels mark the last decision of each
             game, which makes compiled opponents slower.
-        autoreset_mode: one of Gymnasium's modes: next step, same step, disabled.
         copy: False returns views of the buffers, which the next step overwrites.
         rules: the other options of `Rules`.
 
@@ -127,7 +109,7 @@ class CarolusVectorEnv(VectorEnv):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": list(VECTOR_RENDER_MODES[1:]),
+        "render_modes": ["ansi", "rgb_array"],  # one window cannot hold all the games
         "render_fps": shared.RENDER_FPS,
     }
 
@@ -151,35 +133,32 @@ class CarolusVectorEnv(VectorEnv):
     ) -> None:
         chosen = shared.rules_for(CarolusVectorEnv, players, rules)
         num_envs = whole_number("num_envs", num_envs, 1)
-        shared.check_options(illegal, observation, render_mode, VECTOR_RENDER_MODES)
-        one_of("masks", masks, MASKS)
+        shared.check_options(illegal, observation, render_mode, self.metadata)
+        one_of("masks", masks, ("info", "observation"))
         one_of("turns", turns, (False, True))
         listed = Turns(candidates, plans)
-        box: spaces.Box
+        of_games: dict[str, Any] = {"seat": seat, "start": False}
+        self.games: LearnerGames
         if turns:
             one_of("with turns, observation", observation, ("float32",))
-            self.games: LearnerGames = TurnGames(
-                chosen, num_envs, opponents, seat=seat, turns=listed, start=False
-            )
-            box = candidates_box(self.games)
+            self.games = TurnGames(chosen, num_envs, opponents, turns=listed, **of_games)
         elif listed != Turns():
             raise ValueError(f"candidates and plans need turns=True, got {listed}")
         else:
-            self.games = LearnerGames(chosen, num_envs, opponents, seat=seat, start=False)
-            box = shared.observation_box(players, np.dtype(observation))
-        self.num_envs, self.render_mode = num_envs, render_mode
+            self.games = LearnerGames(chosen, num_envs, opponents, **of_games)
         if not isinstance(autoreset_mode, AutoresetMode):
             known = tuple(mode.value for mode in AutoresetMode)
             autoreset_mode = AutoresetMode(one_of("autoreset_mode", autoreset_mode, known))
+        self.num_envs, self.render_mode = num_envs, render_mode
         self.autoreset_mode = autoreset_mode
-        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode}
         self._pictures = Pictures(self.games) if render_mode == "rgb_array" else None
         self._forfeits, self._copy = illegal == "forfeit", copy
         self._masks_observed = masks == "observation"
+        box = self.games.box(np.dtype(observation))
         self.single_observation_space: spaces.Space = box
         if self._masks_observed:
-            mask = spaces.Box(0, 1, (self.games.actions,), np.int8)
-            self.single_observation_space = spaces.Dict(observation=box, action_mask=mask)
+            self.single_observation_space = shared.with_mask(box, self.games.actions)
         self.single_action_space = spaces.Discrete(self.games.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -197,7 +176,7 @@ class CarolusVectorEnv(VectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Start new games.
+        """Start new games; returns observations and infos.
 
         Args:
             seed: the first game's seed (row ``i`` takes ``seed + i``), or one a row. None: the
@@ -207,13 +186,8 @@ class CarolusVectorEnv(VectorEnv):
                 games, or a list of ``num_envs``. In a position the learner takes the seat of the
                 player to move, unless its seat is fixed.
 
-        Returns:
-            ``(num_envs, length)`` observations, with ``masks="observation"`` in a dict with the
-            masks; and infos with the masks.
-
         Raises:
-            ValueError: for a mask or seeds of another shape, an unknown option, or one that no game
-                can start from. No game has changed.
+            ValueError: for what no game can start from. No game has changed.
         """
         seeds = self.seeds(seed)
         options = dict(instance("options", options or {}, Mapping, "a dict"))
@@ -238,16 +212,12 @@ class CarolusVectorEnv(VectorEnv):
         options: Sequence[Mapping[str, Any]] | None,
     ) -> None:
         """Start the games in these rows, with a seed and a mapping of options for every row."""
-        start = None
-        if options is not None:
-            start = shared.start_from(self.games.rules, [options[row] for row in rows.tolist()])
+        starts = None if options is None else [options[row] for row in rows.tolist()]
         begun = self._started
-        if not begun and (seeds is None or start is not None or len(rows) < self.num_envs):
-            self.games.reset(None)
-        if seeds is not None:
-            self.games.reset(seeds[rows], rows, start)
-        elif start is not None:
-            self.games.reset(None, rows, start)
+        if not begun and (seeds is None or starts is not None or len(rows) < self.num_envs):
+            self.games.reset()
+        if seeds is not None or starts is not None:
+            self.games.reset(None if seeds is None else seeds[rows], rows, starts)
         elif begun:
             self.games.restart(rows)
         self._started = True
@@ -255,46 +225,29 @@ class CarolusVectorEnv(VectorEnv):
 
     def step(
         self, actions: npt.NDArray[np.integer[Any]]
-    ) -> tuple[
-        Any,
-        npt.NDArray[np.float64],
-        npt.NDArray[np.bool_],
-        npt.NDArray[np.bool_],
-        dict[str, Any],
-    ]:
+    ) -> tuple[Any, npt.NDArray[np.float64], Flags, Flags, dict[str, Any]]:
         """Take the learners' decisions; the others play on to the learners' next ones.
 
-        Args:
-            actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
-                (next-step autoreset).
-
-        Returns:
-            observations, rewards, terminations, truncations and infos, as Gymnasium defines them.
+        Actions of rows that only start a new game (next-step autoreset) are ignored.
 
         Raises:
             ResetNeeded: before the first `reset`, or where a game is over and autoreset disabled.
             IllegalActionError: with ``illegal="raise"``; no game has changed.
-            ValueError: when ``actions`` are not ``num_envs`` integers.
+            ValueError: when ``actions`` are not ``(num_envs,)`` integers.
         """
         self.check_started()
-        restarting = np.flatnonzero(self._over)
+        restarting, playing = np.flatnonzero(self._over), np.flatnonzero(~self._over)
         if len(restarting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise gymnasium.error.ResetNeeded(
                 f"games {restarting.tolist()} are over: reset them with the option reset_mask"
             )
-        actions, playing = array("actions", actions), np.flatnonzero(~self._over)
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions must be {self.num_envs} integers, "
-                f"got shape {actions.shape} and dtype {actions.dtype}"
-            )
-        rows = None if len(playing) == self.num_envs else playing
+        actions = whole_numbers("actions", actions, (self.num_envs,))
+        rows = playing if len(restarting) else None
         ended = self.games.step(actions[playing], rows, forfeits=self._forfeits)
         self.games.restart(restarting)
 
         rewards = np.zeros(self.num_envs)
-        terminations = np.zeros(self.num_envs, np.bool_)
-        truncations = np.zeros(self.num_envs, np.bool_)
+        terminations, truncations = np.zeros((2, self.num_envs), np.bool_)
         cut_off = ended.states["reason"] == BY_MAX_ROUNDS
         rewards[ended.rows] = ended.learner_payoffs
         terminations[ended.rows] = ~cut_off
@@ -302,23 +255,20 @@ class CarolusVectorEnv(VectorEnv):
         self._over = terminations | truncations
         if self.autoreset_mode is not AutoresetMode.SAME_STEP or not len(ended.rows):
             observations = self.look()
-            return observations, rewards, terminations, truncations, self._info(illegal=ended)
+            return observations, rewards, terminations, truncations, self._info(ended=ended)
 
         last = self.games.last_observations(ended, self._observations.dtype)
         final = np.full(self.num_envs, None, object)
         self.games.masks(self._masks)
         for i, row in enumerate(ended.rows):
             final[row] = self._with_mask(last[i], self._masks[row].copy())
-        infos = {
-            "final_obs": final,
-            "_final_obs": self._over,
-            "final_info": self._info(ended.rows, illegal=ended),
-            "_final_info": self._over.copy(),
-        }
+        final_info, over = self._info(ended.rows, ended), self._over
         self._over = np.zeros(self.num_envs, np.bool_)
         self.games.restart(ended.rows)
         observations = self.look()
-        return observations, rewards, terminations, truncations, {**self._info(), **infos}
+        infos = self._info() | {"final_obs": final, "_final_obs": over}
+        infos |= {"final_info": final_info, "_final_info": over.copy()}
+        return observations, rewards, terminations, truncations, infos
 
     def check_started(self) -> None:
         """Raise ResetNeeded before the first `reset`."""
@@ -326,22 +276,12 @@ class CarolusVectorEnv(VectorEnv):
             raise gymnasium.error.ResetNeeded("call reset first: no game has started")
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return the legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
-
-        Raises:
-            ResetNeeded: before the first `reset`.
-        """
+        """Return the legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over."""
         self.check_started()
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """Return a frame of each game; None without a render mode.
-
-        Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
-
-        Raises:
-            ResetNeeded: before the first `reset`.
-        """
+        """Return each game as text or ``(height, width, 3)`` uint8; None without a render mode."""
         if self.render_mode is None:
             return None
         self.check_started()
@@ -352,24 +292,18 @@ class CarolusVectorEnv(VectorEnv):
     # -------------------------------------------------------------------------------- inside
 
     def seeds(self, seed: Any) -> npt.NDArray[np.uint64] | None:
-        """Return a seed for each game, None where the games continue their generators.
-
-        Raises:
-            ValueError: unless ``seed`` is as `reset` says.
-        """
+        """Return a seed for each game, None where the games continue their generators."""
         if seed is None:
             return None
         if not isinstance(seed, list | tuple) and not (isinstance(seed, np.ndarray) and seed.ndim):
-            first, numbers = seed_number(seed) or 0, np.arange(self.num_envs, dtype=np.uint64)
-            return numbers + np.uint64(first)
+            first = np.uint64(seed_number(seed) or 0)
+            return np.arange(self.num_envs, dtype=np.uint64) + first
         if len(seed) != self.num_envs:
             raise ValueError(f"seed must be one number or {self.num_envs}, got {len(seed)}")
-        numbers = (
-            np.random.SeedSequence().generate_state(self.num_envs, np.uint64).astype(np.uint64)
-        )
+        numbers = np.random.SeedSequence().generate_state(self.num_envs, np.uint64)
         for i, number in enumerate(map(seed_number, seed)):
             numbers[i] = numbers[i] if number is None else number
-        return numbers
+        return numbers.astype(np.uint64)
 
     def look(self) -> Any:
         """Return the learners' observations; also updates the masks."""
@@ -381,27 +315,27 @@ class CarolusVectorEnv(VectorEnv):
         """Return the learner's observation, with the masks if it is to hold them."""
         if not self._masks_observed:
             return observation
-        masks = masks.copy() if self._copy else masks
-        return {"observation": observation, "action_mask": masks}
+        return {"observation": observation, "action_mask": masks.copy() if self._copy else masks}
 
     def _info(
-        self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: FinishedGames | None = None
+        self, rows: npt.NDArray[np.int64] | None = None, ended: FinishedGames | None = None
     ) -> dict[str, Any]:
         """Return masks and infos of these rows (None: all), and which games were forfeited."""
         infos: dict[str, Any] = {}
+        present = self._everybody
+        if rows is not None:
+            present = np.zeros(self.num_envs, np.bool_)
+            present[rows] = True
         for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
-            present = self._everybody
-            if rows is not None:  # never a view: final infos outlive the step
-                present, filtered = np.zeros_like(present), np.zeros_like(values)
-                present[rows] = True
-                filtered[rows] = values[rows]
-                values = filtered
-            elif self._copy:
-                present, values = present.copy(), values.copy()
+            if rows is not None or self._copy:  # final infos outlive the step
+                values, present = values.copy(), present.copy()
+            if rows is not None:
+                values[~present] = 0
             infos |= {name: values, f"_{name}": present}
-        if illegal is not None and (illegal.states["reason"] == BY_FORFEIT).any():
+        forfeited = [] if ended is None else ended.rows[ended.states["reason"] == BY_FORFEIT]
+        if len(forfeited):
             offenders = np.zeros(self.num_envs, np.bool_)
-            offenders[illegal.rows[illegal.states["reason"] == BY_FORFEIT]] = True
+            offenders[forfeited] = True
             infos |= {"illegal": offenders, "_illegal": offenders.copy()}
         return infos
 
@@ -415,7 +349,7 @@ class CarolusEnv(gymnasium.Env):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": list(shared.RENDER_MODES[1:]),
+        "render_modes": ["ansi", "rgb_array", "human"],
         "render_fps": shared.RENDER_FPS,
     }
 
@@ -430,7 +364,7 @@ class CarolusEnv(gymnasium.Env):
     ) -> None:
         hidden = {"num_envs", "autoreset_mode", "copy"}
         shared.rules_for(CarolusVectorEnv, players, options, hidden)
-        one_of("render_mode", render_mode, shared.RENDER_MODES)
+        one_of("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         options["render_mode"] = None if render_mode == "human" else render_mode
         self._vector = CarolusVectorEnv(1, players, opponents, seat, **options)
         self.render_mode = render_mode
@@ -440,12 +374,12 @@ class CarolusEnv(gymnasium.Env):
             self._pictures = Pictures(self._vector.games, self._window, self.metadata)
         self.observation_space = self._vector.single_observation_space
         self.action_space = self._vector.single_action_space
-        self._game: Game | None = None
-        """Plays on the record of ``self._vector.games``, where the opponents decide."""
+        # Plays on the record of ``self._vector.games``, where the opponents decide.
+        self._game: Game = cast(Game, shared.NotStarted())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._game is not None:  # a copy of the environment still has one record
+        if isinstance(self._game, Game):  # a copy of the environment still has one record
             self._game.states = self._vector.games.states
 
     def reset(
@@ -457,11 +391,9 @@ class CarolusEnv(gymnasium.Env):
         self._vector.reset(seed=seed, options=options)
         super().reset(seed=seed)  # last: a refused reset changes nothing
         games = self._vector.games
-        if self._game is None:
-            dtype = None if isinstance(games, TurnGames) else self._vector._observations.dtype.name
-            self._game = Game(state=games.states, observe=dtype)
-            self._game.states = games.states
-        self._game.refresh()
+        dtype = None if isinstance(games, TurnGames) else self._vector._observations.dtype.name
+        self._game = Game(state=games.states, observe=dtype)
+        self._game.states = games.states
         return self._observe(), self._info()
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -473,8 +405,7 @@ class CarolusEnv(gymnasium.Env):
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
         """
         number, game, games = integer("action", action), self._game, self._vector.games
-        if game is None or game.over:
-            self._vector.check_started()
+        if game.over:
             raise gymnasium.error.ResetNeeded("the game is over: call reset")
         is_illegal = False
         try:
@@ -503,36 +434,25 @@ class CarolusEnv(gymnasium.Env):
 
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Return the legal actions, ``(actions,)`` int8."""
-        self._vector.check_started()
-        assert self._game is not None
-        if self._game.observation is None:
-            return self._vector.games.masks()[0]
-        return self._game.mask.copy()
+        game = self._game
+        return self._vector.games.masks()[0] if game.observation is None else game.mask.copy()
 
     @property
     def games(self) -> States:
         """A copy of the game as a batch of one record, for the functions of the engine."""
-        self._vector.check_started()
-        return engine.copy(self._vector.games.states)
+        return engine.copy(self._game.states)
 
     def _observe(self) -> Any:
-        assert self._game is not None
-        game, games = self._game, self._vector.games
-        observed: npt.NDArray[Any]
-        if isinstance(games, TurnGames):
-            observed = games.rows[0].copy()
-        elif game.over:
-            dtype = self._vector._observations.dtype
-            observed = observing.observe(games.states, games.seats, dtype=dtype)[0]
+        if self._game.over or self._game.observation is None:
+            out = np.empty_like(self._vector._observations)
+            observed = self._vector.games.observations(out)[0]
         else:
-            assert game.observation is not None
-            observed = game.observation.copy()
+            observed = self._game.observation.copy()
         if not self._vector._masks_observed:
             return observed
         return {"observation": observed, "action_mask": self.action_masks()}
 
     def _info(self) -> dict[str, Any]:
-        """Return the mask and the games' own infos."""
         more = {name: values[0].copy() for name, values in self._vector.games.infos().items()}
         return {"action_mask": self.action_masks(), **more}
 
@@ -540,17 +460,12 @@ class CarolusEnv(gymnasium.Env):
         """Return the board as text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and without a render mode.
-
-        Raises:
-            ResetNeeded: before the first `reset`.
         """
-        if self.render_mode is None:
-            return None
-        self._vector.check_started()
-        if self._pictures is None:
-            return board_text(self._vector.games.states[0])
         if self._window is None:
-            return self._pictures.frame(0)
+            frames = self._vector.render()
+            return None if frames is None else frames[0]
+        self._vector.check_started()
+        assert self._pictures is not None
         self._pictures.show(wait=False)
         return None
 
@@ -558,6 +473,3 @@ class CarolusEnv(gymnasium.Env):
         """Close the window, if there is one."""
         if self._window is not None:
             self._window.close()
-
-
-_ONLY = np.zeros(1, np.int64)

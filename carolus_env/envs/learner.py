@@ -1,36 +1,32 @@
 """One learner a game, agents in the other seats: the base of all single-agent environments.
 
-A batch of games in lockstep. Each game stops only at decisions of its learner; in between, the
-other seats play on. When a game ends, by anyone's decision, the learner is paid for its seat, and
+Games are played in lockstep, and each stops only at decisions of its learner; in between, the other
+seats play on. When a game ends, by anyone's decision, the learner is paid for its seat, and
 `LearnerGames.restart` begins the next game in that row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
+from carolus_env.bots.lockstep import Rows
 from carolus_env.bots.registry import is_function
 from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
 from carolus_env.engine.streams import new_streams
+from carolus_env.envs.options import games_from, observation_box
 from carolus_env.system.options import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
-LEARNER = lockstep.NO_AGENT
-"""Entry of a seating: the seat of the learner, whose decisions come from outside."""
-
 Opponents = AgentLike | Sequence[AgentLike]
-Starts = Callable[[npt.NDArray[np.uint64], bool], tuple[States, npt.NDArray[np.int64]]]
-"""Makes games that start elsewhere than new ones (`envs.options.start_from`), at their first
-decision: of their seeds, ``(m,)``, and whether a user chose these; returns the games, ``(m,)``, and
-the learner's seat in each, -1 where its seed decides."""
 
 
 def _is_one(spec: object) -> TypeGuard[AgentLike]:
@@ -38,12 +34,7 @@ def _is_one(spec: object) -> TypeGuard[AgentLike]:
 
 
 def agents_of(rules: Rules, opponents: Opponents) -> list[Agent]:
-    """Return the agents in the other seats: one for all, or one for each, clockwise.
-
-    Raises:
-        TypeError: for something else than spec strings and agents.
-        ValueError: for another number of agents than 1 or ``players - 1``.
-    """
+    """Return the agents in the other seats: one for all, or one for each, clockwise."""
     specs = [opponents] if _is_one(opponents) else opponents
     if not isinstance(specs, Sequence) or not all(map(_is_one, specs)):
         raise TypeError(
@@ -59,20 +50,16 @@ def agents_of(rules: Rules, opponents: Opponents) -> list[Agent]:
 
 
 class FinishedGames(NamedTuple):
-    """The games that ended in a step."""
+    """The ``k`` games that ended in a step."""
 
-    rows: npt.NDArray[np.int64]
-    """``(k,)`` which games, ascending."""
-    states: States
-    """``(k,)`` their last positions."""
-    seats: npt.NDArray[np.int64]
-    """``(k,)`` the learner's seat."""
-    payoffs: npt.NDArray[np.float64]
-    """``(k, players)`` payoff of every seat."""
+    rows: Rows  # (k,) ascending
+    states: States  # (k,) their last positions
+    seats: npt.NDArray[np.int64]  # (k,) the learner's
+    payoffs: npt.NDArray[np.float64]  # (k, players) of every seat
 
     @property
     def learner_payoffs(self) -> npt.NDArray[np.float64]:
-        """``(k,)`` float64 payoff of the learner's seat."""
+        """``(k,)``."""
         return self.payoffs[np.arange(len(self.rows)), self.seats]
 
 
@@ -80,20 +67,18 @@ class LearnerGames:
     """``n`` games, each waiting for its learner's decision.
 
     Args:
-        rules: number of players and options.
-        n: number of games.
         opponents: a spec string or an agent for all other seats, or a list of one for each seat
             after the learner's, clockwise.
         seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
             to the next seat with every game.
         seed: seed of the first games (row ``i`` takes ``seed + i``), their dice and the opponents'
             draws. None: from the operating system.
-        start: False leaves the first games to `reset`, without which there are none.
+        start: False leaves the first games to `reset`.
 
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
-        watcher: an observer of every decision, such as `envs.gym.Pictures`, or None.
+        watcher: an observer of every decision and beginning, such as `gym.Pictures`, or None.
 
     Raises:
         ValueError: for ``n``, ``seat`` or opponents that are not allowed.
@@ -101,7 +86,7 @@ class LearnerGames:
 
     watcher: Any = None
     actions: int = ACTIONS
-    """Upper bound of the numbers that `step` takes."""
+    """`step` takes numbers below this."""
 
     def __init__(
         self,
@@ -120,41 +105,46 @@ class LearnerGames:
         seed = seed_number(seed)
         self.rules, self.n, self.agents = rules, n, agents_of(rules, opponents)
         self._compiled = [(k, agent) for k, agent in enumerate(self.agents) if is_compiled(agent)]
-        self._all = np.arange(n)
-        self._fixed_seat = seat
+        self._all, self._fixed_seat = np.arange(n), seat
         self.states = engine.blank_games(rules, n)
         self.seats = np.zeros(n, np.int64)
         self._generators = new_streams(0, n)
-        self._seatings = np.full((n, rules.players), LEARNER)
+        self._seatings = np.full((n, rules.players), lockstep.NO_AGENT)
         if start:
             self.reset(seed)
 
     def reset(
         self,
-        seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
-        rows: npt.NDArray[np.int64] | None = None,
-        starts: Starts | None = None,
+        seed: int | npt.NDArray[np.uint64] | None = None,
+        rows: Rows | None = None,
+        starts: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Start new games.
+        """Start new games in ``rows``, ``(m,)``; None: in all.
 
         Args:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
                 A game depends on its seed alone. None: drawn by the generators of these games, or
                 from the operating system where all are started.
-            rows: ``(m,)`` games to start; None: all.
-            starts: a function that makes the games from their seeds; None: new games.
+            starts: for each row some of `envs.options.RESET_OPTIONS`.
 
         Raises:
-            ValueError: as ``starts``, and for a game that ends before its learner decides. No game
-                has changed.
+            ValueError: for a start that is impossible or over, or ends before its learner decides.
+                No game has changed.
         """
-        seeds = self._seeds(seed, rows)
+        if isinstance(seed, np.ndarray):
+            seeds = seed
+        elif seed is None and rows is not None:
+            seeds = self.states["generator"][rows]
+        else:
+            first = np.random.default_rng().integers(2**62) if seed is None else seed
+            count = self.n if rows is None else len(rows)
+            seeds = np.uint64(first) + np.arange(count, dtype=np.uint64)
         rows = self._all if rows is None else rows
         seats = (seeds % np.uint64(self.rules.players)).astype(np.int64)
         if starts is None:
             games = engine.new_games(self.rules, len(rows), seed=seeds)
         else:
-            games, chosen = starts(seeds, seed is not None)
+            games, chosen = games_from(self.rules, starts, seeds, seed is not None)
             seats = np.where(chosen < 0, seats, chosen)
         arrays = self.states, self.seats, self._generators, self._seatings
         before = [array[rows] for array in arrays]
@@ -175,18 +165,6 @@ class LearnerGames:
                 self._prepare(rows)
             raise
 
-    def _seeds(
-        self, seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None, rows: Ints | None
-    ) -> npt.NDArray[np.uint64]:
-        if seed is None and rows is not None:
-            drawn: npt.NDArray[np.uint64] = self.states["generator"][rows]
-            return drawn
-        if isinstance(seed, np.ndarray):
-            return seed
-        first = np.random.default_rng().integers(2**62) if seed is None else seed
-        count = self.n if rows is None else len(rows)
-        return np.uint64(first) + np.arange(count, dtype=np.uint64)
-
     def step(
         self,
         actions: npt.NDArray[np.integer[Any]],
@@ -196,13 +174,8 @@ class LearnerGames:
     ) -> FinishedGames:
         """Carry out the learners' decisions; the others play on to the next ones or to the end.
 
-        Args:
-            actions: ``(m,)`` legal actions.
-            rows: ``(m,)`` games to step; None: all.
-            forfeits: True: an illegal action forfeits the game; False: it raises an error.
-
-        Returns:
-            The games that ended. They wait for `restart`.
+        ``actions``, ``(m,)``, are those of the games in ``rows``; None: of all. An illegal one
+        forfeits the game, or is an error. Returns the games that ended; they wait for `restart`.
 
         Raises:
             IllegalActionError: without ``forfeits``; no game has changed.
@@ -214,7 +187,7 @@ class LearnerGames:
         last = pick(self.states, over)
         return FinishedGames(over, last, self.seats[over], engine.returns(last))
 
-    def restart(self, rows: npt.NDArray[np.int64]) -> None:
+    def restart(self, rows: Rows) -> None:
         """Start the next game in each row; its dice and draws continue the streams of the last."""
         if len(rows) == 0:
             return
@@ -224,6 +197,10 @@ class LearnerGames:
         self._begin(rows)
 
     # -------------------------------------------------------------------------------- decisions
+
+    def box(self, dtype: np.dtype[Any]) -> spaces.Box:
+        """Return the space of a learner's observations."""
+        return observation_box(self.rules.players, dtype)
 
     def actions_of(self, number: int) -> list[int]:
         """Return the actions, in order, of a decision in the first game."""
@@ -247,7 +224,7 @@ class LearnerGames:
 
     # -------------------------------------------------------------------------------- inside
 
-    def _begin(self, rows: npt.NDArray[np.int64]) -> None:
+    def _begin(self, rows: Rows) -> None:
         """Seat the agents clockwise from the learner, the last in all that are left; play on.
 
         No new game ends before its learner's first decision: every player plays a disc before the
@@ -256,12 +233,10 @@ class LearnerGames:
         clockwise = (np.arange(self.rules.players) - self.seats[rows, None]) % self.rules.players
         self._seatings[rows] = np.minimum(clockwise - 1, len(self.agents) - 1)  # the learner: -1
         if self.watcher is not None:
-            self.watcher.begun(rows)
+            self.watcher.decided(rows, self.states[rows], np.full(len(rows), -1))
         self.play_on(rows)
 
-    def _decide(
-        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], forfeits: bool
-    ) -> npt.NDArray[np.int64]:
+    def _decide(self, actions: Ints, rows: Rows, forfeits: bool) -> Rows:
         """Carry out the learners' decisions; returns the rows of those that were legal."""
         before = None if self.watcher is None else pick(self.states, rows)
         legal = np.ones(len(rows), np.bool_)
@@ -277,29 +252,28 @@ class LearnerGames:
             self.watcher.decided(rows[legal], before[legal], actions[legal])
         return rows[legal]
 
-    def play_on(self, rows: npt.NDArray[np.int64]) -> None:
+    def play_on(self, rows: Rows) -> None:
         """Let the other seats decide until each game is over or waits for its learner."""
         games = lockstep.Games(self.states, self._seatings, self._generators[:, None])
-        if (watcher := self.watcher) is not None:
+        if self.watcher is not None:
             before = copy(self.states)
             for step in lockstep.play(games, self.agents, rows=rows):
-                watcher.decided(step.rows, before[step.rows], step.actions)
+                self.watcher.decided(step.rows, before[step.rows], step.actions)
                 before = copy(self.states)
         elif len(self._compiled) == len(self.agents):
             self._play_compiled(games, rows)
         else:
 
-            def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            def go_on(rows: Rows) -> Rows:
                 chance.roll(self.states, rows=rows)
-                return self._play_compiled(games, rows)
+                self._play_compiled(games, rows)
+                return rows
 
             for _ in lockstep.play(games, self.agents, go_on, rows=rows):
                 pass
         self._prepare(rows)
 
-    def _play_compiled(
-        self, games: lockstep.Games, rows: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def _play_compiled(self, games: lockstep.Games, rows: Rows) -> None:
         """Let compiled agents play as far as they can, so that others have large batches."""
         decided = True
         while decided:
@@ -307,7 +281,6 @@ class LearnerGames:
             for k, agent in self._compiled:
                 moved = agent.play_on(games.states, games.streams, games.tables, k, rows)
                 decided |= moved > 0 and len(self._compiled) > 1
-        return rows
 
-    def _prepare(self, rows: npt.NDArray[np.int64]) -> None:
+    def _prepare(self, rows: Rows) -> None:
         """Prepare the learners' decisions in these rows; here there is nothing to prepare."""

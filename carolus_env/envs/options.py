@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -20,33 +21,26 @@ from carolus_env import engine
 from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.engine.state import States
-from carolus_env.envs.learner import Starts
 from carolus_env.records import position
 from carolus_env.system.options import one_of
 from carolus_env.system.untrusted import unknown
 
-RENDER_MODES = (None, "ansi", "rgb_array", "human")
-RENDER_FPS = 2
+RENDER_FPS: Final = 2
+
+
+class NotStarted:
+    """A stand-in for the game before the first `reset`: any attribute of it is a ResetNeeded."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise gymnasium.error.ResetNeeded("call reset first: no game has started")
 
 
 def rules_for(
-    env: Callable[..., Any],
-    players: int,
-    options: Mapping[str, Any],
-    hidden: Container[str] = (),
+    env: Callable[..., Any], players: int, options: Mapping[str, Any], hidden: Container[str] = ()
 ) -> Rules:
-    """Return the rules that the keywords of an environment name.
-
-    Args:
-        env: the environment's class, which has keywords of its own.
-        players: 2, 3 or 4.
-        options: keywords; those of the environment's own are left out.
-        hidden: those of the environment's own that its users cannot give.
-
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for rules that no game can have.
-    """
+    """Return the rules among an environment's keywords; its users cannot give ``hidden`` ones."""
     own = [key for key in inspect.signature(env).parameters if key != "rules"]
     known = [key for key in dict.fromkeys([*own, *OPTIONS]) if key not in hidden]
     for name in options:
@@ -56,15 +50,12 @@ def rules_for(
 
 
 def check_options(
-    illegal: str,
-    observation: str,
-    render_mode: str | None,
-    render_modes: tuple[str | None, ...] = RENDER_MODES,
+    illegal: str, observation: str, render_mode: str | None, metadata: Mapping[str, Any]
 ) -> None:
     """Check the options that environments share."""
     one_of("illegal", illegal, ("raise", "forfeit"))
     one_of("observation", observation, ("float32", "uint8"))
-    one_of("render_mode", render_mode, render_modes)
+    one_of("render_mode", render_mode, (None, *metadata["render_modes"]))
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
@@ -73,6 +64,12 @@ def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
     if dtype == np.float32:
         return spaces.Box(np.float32(0), highs * observation.scales(players), dtype=np.float32)
     return spaces.Box(np.uint8(0), highs, dtype=np.uint8)
+
+
+def with_mask(box: spaces.Box, actions: int) -> spaces.Dict:
+    """Return the space of an observation with a mask of legal actions."""
+    mask = spaces.Box(0, 1, (actions,), np.int8)
+    return spaces.Dict(observation=box, action_mask=mask)
 
 
 # ------------------------------------------------------------------------------------ starts
@@ -84,14 +81,7 @@ _ONE_GAME: Final = {"territories": 1, "first_player": 0}  # dimensions of a valu
 def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int | None) -> States:
     """Return the game that an environment starts, ``(1,)``; rolls that are due are not rolled.
 
-    Args:
-        rules: the environment's rules.
-        options: a subset of `RESET_OPTIONS`; others are ignored.
-        drawn: the seed to use without ``seed``; a position with a generator keeps that.
-        seed: the seed given to `reset`.
-
-    Raises:
-        ValueError: for options that no game can start from (`PositionError` for a position).
+    Without ``seed`` a position keeps its generator, and anything else takes the seed ``drawn``.
     """
     if "position" not in options:
         return engine.new_games(
@@ -136,24 +126,24 @@ def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]
     return each
 
 
-def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
-    """Return the maker of `LearnerGames.reset`'s games, one for each mapping of `RESET_OPTIONS`.
+def games_from(
+    rules: Rules, each: Sequence[Mapping[str, Any]], seeds: npt.NDArray[np.uint64], by_user: bool
+) -> tuple[States, npt.NDArray[np.int64]]:
+    """Return a game for each mapping of `RESET_OPTIONS`, at its first decision, and seats.
 
-    In a position the learner takes the seat of the player to move.
+    A seat is that of the player to move in a position, else -1. ``by_user`` tells whether a user
+    chose the seeds.
     """
     for options in each:
         check_reset_options(options)
-
-    def make(seeds: npt.NDArray[np.uint64], by_user: bool) -> tuple[States, npt.NDArray[np.int64]]:
-        started = [
-            first_game(rules, options, int(seed), int(seed) if by_user else None)
-            for options, seed in zip(each, seeds, strict=True)
+    games = np.concatenate(
+        [
+            first_game(rules, options, seed, seed if by_user else None)
+            for options, seed in zip(each, seeds.tolist(), strict=True)
         ]
-        games = np.concatenate(started)
-        chance.roll(games)
-        if engine.is_over(games).any():
-            raise ValueError("reset: the position's game is over")
-        placed = np.array(["position" in options for options in each], np.bool_)
-        return games, np.where(placed, games["player"].astype(np.int64), -1)
-
-    return make
+    )
+    chance.roll(games)
+    if engine.is_over(games).any():
+        raise ValueError("reset: the position's game is over")
+    placed = np.array(["position" in options for options in each], np.bool_)
+    return games, np.where(placed, games["player"].astype(np.int64), -1)

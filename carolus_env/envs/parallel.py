@@ -37,19 +37,13 @@ class CarolusParallelEnv(turn_based_aec_to_parallel_wrapper):
         return observations, {agent: {**info, **active} for agent, info in infos.items()}
 
     def step(self, actions: Mapping[str, int]) -> Any:
-        """Carry out the action of the player to move.
+        """Carry out the action of the player to move, and return what PettingZoo says of all.
 
-        Args:
-            actions: an action of each agent; only that of the player to move matters.
-
-        Returns:
-            observations, rewards, terminations, truncations and infos of all agents; empty ones
-            once the game is over.
+        Once the game is over that is five empty dicts.
 
         Raises:
-            ResetNeeded: before the first `reset`.
             KeyError: when the player to move has no action.
-            IllegalActionError, TypeError: see `raw_env.step`.
+            IllegalActionError, ResetNeeded, TypeError: see `raw_env.step`.
         """
         if not self.agents:
             self.state()  # refused before the first `reset`

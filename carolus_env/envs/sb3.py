@@ -10,12 +10,10 @@ Needs the extra ``sb3``: only this module imports stable_baselines3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
 from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
@@ -40,22 +38,16 @@ class CarolusVecEnv(VecEnv):
     down, so it ends like any other game: nothing is bootstrapped beyond it.
 
     Args:
-        rules: number of players and options.
-        n: number of games.
         opponents, seat, turns, candidates, plans: as for `envs.gym.CarolusVectorEnv`.
-        seed: seed of the first `reset`, as in `seed`.
+        seed: seed of the first `reset`: row ``i`` takes ``seed + i``.
         dtype: dtype of the observations, float32 or, without ``turns``, uint8 (plain counts, a
             quarter of the memory).
-        render_mode: None or ``"rgb_array"``, which marks the last decision of each game and makes
-            compiled opponents slower.
+        render_mode: None or ``"rgb_array"``, which makes compiled opponents slower.
 
     Attributes:
         games: the games, a `LearnerGames`.
         ended: the games that ended in the last step.
         lengths: ``(n,)`` decisions of the learner in each game so far.
-
-    Raises:
-        ValueError: for an impossible option, naming it and what is allowed.
     """
 
     def __init__(
@@ -86,25 +78,19 @@ class CarolusVecEnv(VecEnv):
         )
         self.games, self.render_mode = self._envs.games, render_mode
         self.ended: FinishedGames | None = None
-        self._next_seed = seed_number(seed)
-        self._actions: npt.NDArray[np.integer[Any]] | None = None
         self.lengths = np.zeros(n, np.int64)
-        self._dtype = np.dtype(dtype)
-        space = self._envs.single_observation_space
-        super().__init__(n, space, spaces.Discrete(self.games.actions))
+        self._next_seed, self._dtype = seed_number(seed), np.dtype(dtype)
+        self._actions: npt.NDArray[Any] | None = None
+        super().__init__(n, self._envs.single_observation_space, self._envs.single_action_space)
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}
 
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start new games.
+        """Start new games, as `set_options` says (`envs.options.RESET_OPTIONS`).
 
         The first games, and those after a call of `seed`, depend on the seed alone; later ones
-        continue the games' generators. After a call of `set_options` they start as these say
-        (`RESET_OPTIONS`).
-
-        Raises:
-            ValueError: for an unknown option, or one that no game can start from.
+        continue the games' generators. An impossible option is a ValueError.
         """
         options = self._options if any(self._options) else None
         self._envs.start(self._envs.seeds(self._next_seed), np.arange(self.num_envs), options)
@@ -114,23 +100,15 @@ class CarolusVecEnv(VecEnv):
         return self._envs.look()
 
     def step_async(self, actions: npt.NDArray[np.integer[Any]]) -> None:
-        """Keep the actions, ``(num_envs,)`` integers, for `step_wait`.
-
-        Raises:
-            ResetNeeded: before the first `reset`.
-        """
+        """Keep the actions, ``(num_envs,)`` integers, for `step_wait`."""
         self._envs.check_started()
         self._actions = array("actions", actions)
 
     def step_wait(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], Any, Any]:
         """Play the actions, the opponents' decisions after them, and begin anew where a game ended.
 
-        Returns:
-            Observations, rewards ``(num_envs,)`` float32, ends ``(num_envs,)`` bool, and infos,
-            a dict for each game.
-
-        Raises:
-            RuntimeError: without a call of `step_async` before.
+        Returns observations, rewards ``(num_envs,)`` float32, ends ``(num_envs,)`` bool, and infos,
+        a dict for each game.
         """
         if self._actions is None:
             raise RuntimeError("call step_async before step_wait")
@@ -152,11 +130,7 @@ class CarolusVecEnv(VecEnv):
         return self._envs.look(), rewards, dones, infos  # new arrays: SB3 stores them later
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return the legal actions, ``(n, actions)`` int8.
-
-        Raises:
-            ResetNeeded: before the first `reset`.
-        """
+        """Return the legal actions, ``(n, actions)`` int8."""
         return self._envs.action_masks()
 
     # -------------------------------------------------------------------------------- for SB3
@@ -171,28 +145,18 @@ class CarolusVecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute of each game that ``indices`` names; all games share it."""
-        return [getattr(self, attr_name)] * self._count(indices)
+        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Set an attribute, which all games share.
-
-        Raises:
-            AttributeError: when there is no such attribute: setting one would have no effect.
-            ValueError: for some of the games.
-        """
+        """Set an attribute that there is; all games share it."""
         if not hasattr(self, attr_name):
             raise AttributeError(f"{type(self).__name__} has no attribute {attr_name!r}")
-        if indices is not None and self._count(indices) != self.num_envs:
+        if len([*self._get_indices(indices)]) != self.num_envs:
             raise ValueError(f"the games share {attr_name!r}: set it for all, without indices")
         setattr(self, attr_name, value)
 
     def get_images(self) -> list[npt.NDArray[np.uint8]]:
-        """Return a picture of each game, ``(height, width, 3)`` uint8.
-
-        Raises:
-            ValueError: without ``render_mode="rgb_array"``.
-            ResetNeeded: before the first `reset`.
-        """
+        """Return a picture of each game, ``(height, width, 3)`` uint8."""
         if self.render_mode is None:
             raise ValueError("pictures need render_mode='rgb_array'")
         return [*self._envs.render()]  # type: ignore[misc]
@@ -200,11 +164,7 @@ class CarolusVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
     ) -> list[Any]:
-        """Call ``action_masks``, the only method of single games: one row a game.
-
-        Raises:
-            AttributeError: for another method.
-        """
+        """Call ``action_masks``, the only method of single games: one row a game."""
         if method_name != "action_masks":
             raise AttributeError(f"the games of a CarolusVecEnv have no method {method_name!r}")
         masks = self.action_masks()
@@ -212,9 +172,4 @@ class CarolusVecEnv(VecEnv):
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """Return False for each game in ``indices``: games are rows, which nothing wraps."""
-        return [False] * self._count(indices)
-
-    def _count(self, indices: Any) -> int:
-        if indices is None:
-            return self.num_envs
-        return len(list(indices)) if isinstance(indices, Iterable) else 1
+        return [False for _ in self._get_indices(indices)]

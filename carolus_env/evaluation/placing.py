@@ -15,7 +15,7 @@ from carolus_env.evaluation import ladder
 from carolus_env.evaluation.games import Results, warm_up
 from carolus_env.evaluation.pairing import pairing_result, play_pairing
 from carolus_env.evaluation.regret import ALL, measure
-from carolus_env.evaluation.seating import Plan, deals_for, pairing
+from carolus_env.evaluation.seating import Plan, deals_for, seatings_of
 from carolus_env.evaluation.suite import shipped
 from carolus_env.evaluation.tournament import Block, play_plan
 from carolus_env.system import cancellation
@@ -89,7 +89,7 @@ def evaluate(
         if spec in played:
             return played[spec]
         pair, parts = (agent, make(spec)), list[Results]()
-        seatings = len(pairing(rules).seatings)
+        seatings = len(seatings_of(rules))
         plan = Plan(rules, ("", spec), deals=deals_for(games, seatings), seed=EVAL_SEED)
         step, looks = deals_for(_BLOCK, seatings), [0]
         while looks[-1] < plan.deals:

@@ -71,7 +71,7 @@ class Sampler:
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
     def _heights(self, numbers: I64) -> F64:
-        """Return numbers from 0 to 1 that pick first rolls: for each number a stratum, shuffled."""
+        """Return where first rolls lie among all rolls, 0 to 1: a stratum a number, shuffled."""
         different, strata = np.unique(numbers, return_inverse=True)
         random = np.random.default_rng([self.seed, *different[:1].tolist()])
         places = random.permutation(len(different)) + random.random(len(different))
@@ -83,6 +83,8 @@ class Sampler:
         deals = Deals.of(self.seed, numbers)
         dice, waiting = deals.dice(), ~np.isnan(heights)  # for the first roll
         last = states["round"].astype(np.int64) + (self.rounds or 0)
+        rolls = chance.chance_outcomes(DICE[players])
+        ends = np.cumsum(rolls.probabilities)[:-1]
 
         def roll(rows: I64) -> I64:
             first = rows[waiting[rows] & (states["phase"][rows] == ROLL)]
@@ -93,7 +95,8 @@ class Sampler:
                 states["generator"][usual] = dice[usual, seats]
                 chance.draw_faces(states, rows=usual)  # the dice advance as by any roll
                 dice[usual, seats] = states["generator"][usual]
-                chance.apply_roll(states, _roll_at(heights[usual], DICE[players]), rows=usual)
+                faces = rolls.faces[np.searchsorted(ends, heights[usual], side="right")]
+                chance.apply_roll(states, faces, rows=usual)
             chance.roll_dealt(states, dice, rows)
             if self.rounds is None:
                 return rows
@@ -112,14 +115,6 @@ class Sampler:
         if self.value is not None and len(left):
             shares[left] = self.value(pick(states, left))
         return shares, decisions
-
-
-def _roll_at(heights: F64, dice: int) -> npt.NDArray[np.uint8]:
-    """Return the rolls at these heights, 0 to 1, of the rolls' cumulative probabilities."""
-    outcomes = chance.chance_outcomes(dice)
-    ends = np.cumsum(outcomes.probabilities)[:-1]
-    faces: npt.NDArray[np.uint8] = outcomes.faces[np.searchsorted(ends, heights, side="right")]
-    return faces
 
 
 def choose(

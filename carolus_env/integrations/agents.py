@@ -16,7 +16,7 @@ of the environments of single decisions, `TurnAgent` for those of ``CarolusMagnu
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +25,14 @@ from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
 from carolus_env.bots.agent import Remembered
 from carolus_env.engine import observation
-from carolus_env.engine.state import States
-from carolus_env.envs import candidates
-from carolus_env.envs.turns import MOST_ACTIONS, Turns, list_in_games
+from carolus_env.engine.state import Ints, States
+from carolus_env.envs.turns import Turns, candidates_of
 
 
 class DecisionAgent(Agent):
-    """Plays single decisions.
+    """Plays single decisions in games of ``players`` players.
 
-    Args:
-        players: 2, 3 or 4, for which the network was trained.
-        dtype: dtype of the observations that `choose` takes, ``"float32"`` or ``"uint8"``.
-
-    Raises:
-        ValueError: for another dtype, or another number of players.
+    ``dtype`` is that of the observations that `choose` takes, ``"float32"`` or ``"uint8"``.
     """
 
     def __init__(self, players: int, dtype: str = "float32") -> None:
@@ -48,22 +42,15 @@ class DecisionAgent(Agent):
         self.players, self._dtype = players, np.dtype(dtype)
 
     @abstractmethod
-    def choose(
-        self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.integer[Any]]:
-        """Choose an action in each game; the same for the same arrays.
+    def choose(self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> Ints:
+        """Return an action for each of N games, ``(N,)``; the same for the same arrays.
 
         Args:
             observations: ``(N, length)``, as the environments give them (docs/environments.md).
             masks: ``(N, 95)`` bool, the legal actions.
-
-        Returns:
-            ``(N,)`` actions.
         """
 
-    def act(
-        self, states: States, generators: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.integer[Any]]:
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
         """See `Agent.act`; games of another number of players are an `AgentError`."""
         _check_players(self, self.players, states)
         observations = observation.observe(states, dtype=self._dtype)
@@ -73,42 +60,26 @@ class DecisionAgent(Agent):
 class TurnAgent(Agent):
     """Plays discs, crowns and whole turns, listed as in ``CarolusMagnusTurns-v0``.
 
-    A turn is chosen at its first decision, and then carried out.
-
-    Args:
-        players: 2, 3 or 4, for which the network was trained.
-        turns: options of the list of candidates; None: the environments' defaults.
-
-    Raises:
-        ValueError: for another number of players.
+    A turn is chosen at its first decision, and then carried out. ``turns`` are the options of the
+    list of candidates; None: the environments' defaults.
     """
 
     def __init__(self, players: int, turns: Turns | None = None) -> None:
-        candidates.length(players)  # refuses other numbers
+        observation.length(players)  # refuses other numbers
         self.players, self.turns = players, turns or Turns()
         self._remembered = Remembered()
 
     @abstractmethod
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.integer[Any]]:
-        """Choose a candidate in each game; the same for the same arrays.
+    def choose(self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]) -> Ints:
+        """Return a candidate's index for each of N games, ``(N,)``; the same for the same arrays.
 
         Args:
             rows: ``(N, K, length)`` float32, a row for each candidate, then zeros.
             masks: ``(N, K)`` bool, which rows are candidates.
-
-        Returns:
-            ``(N,)`` indices of candidates.
         """
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """See `Agent.act`.
-
-        Raises:
-            AgentError: for games of another number of players, and when `choose` answers anything
-                but an index of a candidate for each game.
-        """
+        """See `Agent.act`; other games, and an index of no candidate, are an `AgentError`."""
         _check_players(self, self.players, states)
         plans = self._remembered.rests(states, generators)
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
@@ -129,36 +100,7 @@ class TurnAgent(Agent):
             row = int(np.argmax(wrong))
             reason = f"an index from 0 to {listed.counts[row] - 1}, got {answer[row]}"
             raise AgentError(self.name, f"choose must answer {reason}")
-        return listed.actions[games, answer]
-
-
-class Listed(NamedTuple):
-    """The candidates of N games, at most K in each."""
-
-    counts: npt.NDArray[np.int64]  # (N,)
-    left_out: npt.NDArray[np.int64]  # (N,) candidates that are not listed
-    actions: npt.NDArray[np.int8]  # (N, K, 5) the actions of each, then -1
-    rows: npt.NDArray[np.float32]  # (N, K, length) then zeros
-
-    @property
-    def masks(self) -> npt.NDArray[np.bool_]:
-        """``(N, K)``, which rows are candidates."""
-        mask: npt.NDArray[np.bool_] = np.arange(self.rows.shape[1]) < self.counts[:, None]
-        return mask
-
-
-def candidates_of(states: States, turns: Turns) -> Listed:
-    """List the candidates of games of one number of players, as the environments do."""
-    n, k, players = len(states), turns.candidates, int(states["players"][0])
-    listed = Listed(
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros((n, k, MOST_ACTIONS), np.int8),
-        np.zeros((n, k, candidates.length(players)), np.float32),
-    )
-    view = candidates.View.new()
-    list_in_games(states, np.arange(n), turns.candidate_list(players), view, *listed)
-    return listed
+        return listed.choices[games, answer]
 
 
 def _check_players(agent: Agent, players: int, states: States) -> None:

@@ -1,13 +1,8 @@
 """``exe`` asks a program, in any language, that speaks the protocol of docs/write_a_bot.md.
 
-    exe:./their_bot
-    exe:python3 bot.py --level 2,seconds=1
-
-Program and agent exchange JSON objects, one a line. The tables of keys in `MESSAGES` are the
-protocol: both sides read messages by them, and the page shows them.
-
-The program starts with the first decision and ends with the agent: its input is closed, and what is
-left of its process group is killed after `GRACE`. Where this process is killed, a guard does it.
+Program and agent exchange JSON objects, one a line; both sides read them by `MESSAGES`. The program
+starts with the first decision and ends with the agent: its input is closed, and what is left of its
+process group is killed after `GRACE`. Where this process is killed, a guard does it.
 """
 
 from __future__ import annotations
@@ -95,11 +90,7 @@ def message_line(message: Mapping[str, Any]) -> bytes:
 
 
 def read_message(data: bytes, *expected: str) -> dict[str, Any]:
-    """Parse a message as the first expected kind whose keys it has.
-
-    Raises:
-        ProtocolError: when it is none, or an error that was not expected.
-    """
+    """Parse a message as the first expected kind whose keys it has."""
     try:
         message = untrusted.check(untrusted.parse_json(data), dict, "a message")
         message = {name: value for name, value in message.items() if value is not None}
@@ -127,10 +118,7 @@ def _quoted(data: bytes) -> str:
 
 
 def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
-    """Return the request for a decision in game ``states[i]``, whose generator is not shown.
-
-    ``more`` has the values of ``seconds``, ``seed`` and ``analyse``.
-    """
+    """Return the request for a decision in ``states[i]``, with ``more`` of its optional keys."""
     legal = engine.legal_actions(state)
     after = np.repeat(single(state), len(legal))
     engine.step(after, legal, roll=False)
@@ -146,11 +134,7 @@ def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
 
 
 def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.void) -> int:
-    """Return the action number of an answer to a request.
-
-    Raises:
-        ProtocolError: when it answers another request, or is no legal action.
-    """
+    """Return the action number of an answer to a request."""
     action = answer["action"]
     if answer["id"] != request["id"]:
         raise ProtocolError(f"answered id {answer['id']}, expected {request['id']}")
@@ -216,13 +200,12 @@ class _Program:
 
     def ask(self, message: Mapping[str, Any], expected: str, seconds: float) -> dict[str, Any]:
         """Send a message, and return the next one: of the ``expected`` kind, within ``seconds``."""
-        end, line = time.monotonic() + seconds, message_line(message)
-        try:  # a pipe holds more than a line, and is full where a program answered unasked
-            sent = os.write(self._input, line)
-        except BrokenPipeError:  # its output explains why
-            sent = len(line)
-        except BlockingIOError:
-            sent = 0
+        end, line, sent = time.monotonic() + seconds, message_line(message), 0
+        with contextlib.suppress(BlockingIOError):  # the pipe is full of messages that it left
+            try:
+                sent = os.write(self._input, line)
+            except BrokenPipeError:  # its output explains why
+                sent = len(line)
         if sent < len(line):
             raise ProtocolError("does not read its input")
         with selectors.DefaultSelector() as selector:
@@ -268,11 +251,7 @@ def _end(guard: subprocess.Popen[bytes], *programs: subprocess.Popen[bytes]) -> 
 class ExternalAgent(Agent):
     """A program as a player. Each process, and each copy of the agent, starts its own.
 
-    Args:
-        command: the program and its arguments.
-        options: the program's time limits.
-        folder: the program's working folder; None: the current one.
-        name: the agent's name.
+    ``command`` is the program and its arguments, ``folder`` its working folder; None: the current.
     """
 
     def __init__(
@@ -292,32 +271,30 @@ class ExternalAgent(Agent):
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`; a program that fails, is late or wrong is an `AgentError`."""
-        return np.array(
-            [action for action, _ in self._answers(states, generators, False)], np.int64
-        )
+        answers = self._answers(states, generators, analyse=False)
+        return np.array([answer["action"] for answer in answers], np.int64)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the program's choices, and its values if it gives them for all games."""
-        answers = self._answers(states, generators, True)
+        answers = self._answers(states, generators, analyse=True)
         probabilities = np.zeros((len(states), ACTIONS))
-        probabilities[np.arange(len(states)), [action for action, _ in answers]] = 1
-        values: Any = [values for _, values in answers]
+        probabilities[np.arange(len(states)), [answer["action"] for answer in answers]] = 1
+        values: Any = [answer.get("values") for answer in answers]
         return Opinion(probabilities, None if None in values else values)
 
     def _answers(
         self, states: States, generators: npt.NDArray[np.uint64], analyse: bool
-    ) -> list[tuple[int, list[float] | None]]:
-        """Return the program's action in each game, and the teams' values if it gives some."""
+    ) -> list[dict[str, Any]]:
+        """Return the program's answer in each game, with the action as its number."""
         bits, answers = random_bits(generators.copy()), []
         for row, state in enumerate(states):
             with self._lock:
-                answer = self._ask(state, int(generators[row]), analyse)
-            generators[row] = answer.get("seed", bits[row])
-            answers.append((answer["action"], answer.get("values")))
+                answers.append(self._ask(state, int(generators[row]), analyse))
+            generators[row] = answers[-1].get("seed", bits[row])
         return answers
 
     def _ask(self, state: np.void, seed: int, analyse: bool) -> dict[str, Any]:
-        """Return the program's answer; a program that fails is ended."""
+        """Ask the program; one that fails is ended."""
         self._number += 1
         seconds = self.options.seconds
         request = request_for(self._number, state, seconds=seconds, seed=seed, analyse=analyse)

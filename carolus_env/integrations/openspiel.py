@@ -7,11 +7,8 @@
 
 All chance is explicit: fifteen nodes that each draw the paladin of a territory without replacement,
 one for the first player, and one for each roll, whose outcomes are the rows of `chance_outcomes`.
-Decisions have the engine's action numbers. No rule is written here.
-
-Players go both ways: `AgentBot` is an agent of the package for OpenSpiel, `BotAgent` a bot of
-OpenSpiel for ``evaluate.py``, tournaments and environments. In ``my_bot.py`` this is the agent
-``my_bot.py:Search``:
+Decisions have the engine's action numbers. Players go both ways: `AgentBot` is an agent for
+OpenSpiel, `BotAgent` a bot of OpenSpiel for the package. So ``my_bot.py:Search`` is an agent:
 
     >>> class Search(BotAgent):
     ...     def __init__(self):
@@ -49,18 +46,15 @@ except ImportError as error:
 CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
 TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
 
-NO_LIMIT: Final = 10**9
-"""The longest game where ``max_rounds`` is 0; twice as much still is a C++ int."""
+NO_LIMIT: Final = 10**9  # the longest game where max_rounds is 0; twice that is still a C++ int
 
 
 def _parameters(rules: Rules) -> dict[str, Any]:
     """Return rules as parameters of a game: 0 stands for None, which OpenSpiel lacks."""
-    return {name: 0 if value is None else value for name, value in rules.to_dict().items()}
+    return {name: value or 0 for name, value in rules.to_dict().items()}
 
 
 PARAMETERS: Final[dict[str, Any]] = {**_parameters(Rules()), "position": ""}
-"""The game's parameters and their defaults: the fields of `Rules`, and a start position."""
-
 GAME_TYPE: Final = pyspiel.GameType(
     short_name="carolus_magnus",
     long_name="Carolus Magnus",
@@ -86,38 +80,30 @@ GAME_TYPE: Final = pyspiel.GameType(
 class CarolusMagnusGame(pyspiel.Game):
     """Carolus Magnus for two, three or four players.
 
-    Args:
-        params: the fields of `Rules` (0 for None), and ``position``: a line of the notation
-            (docs/notation.md) where every game starts, instead of the set-up. Its rules are the
-            game's. Since OpenSpiel's game strings have ``=`` for parameters, they may be written
-            with a colon: ``2 max_rounds:9 | 9 | ...``.
-
-    Attributes:
-        rules: number of players and options.
-
-    Raises:
-        ValueError: for rules that no game can have, or that contradict the position's.
-        PositionError: for a position that no game can reach.
+    ``params`` are the fields of `Rules` (0 for None), and ``position``: a line of the notation
+    (docs/notation.md) where every game starts, instead of the set-up. Its rules are the game's.
+    Since OpenSpiel's game strings have ``=`` for parameters, they may be written with a colon:
+    ``2 max_rounds:9 | 9 | ...``.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         chosen = {**PARAMETERS, **(params or {})}
         position = chosen.pop("position")
-        for name, entry in rules.OPTIONS.items():
-            if chosen[name] == 0 and entry.or_none:
-                chosen[name] = None
+        may_be_none = {name for name, entry in rules.OPTIONS.items() if entry.or_none}
+        chosen |= {name: None for name in may_be_none if chosen[name] == 0}
         self.rules = Rules.from_dict(chosen)
         self._start, over = None, 0  # rounds that are over
         if position:
             self._start = _read(position)
             self.rules = _agreed(engine.rules_of(self._start[0]), self.rules)
             over = max(int(self._start["round"][0]) - 1, 0)
-        players, dice = self.rules.players, self.rules.dice
-        rounds, endless = (self.rules.max_rounds or 0) - over, self.rules.max_rounds is None
-        draws = players * (1 + rounds) + (0 if position else rules.TERRITORIES + 1)
-        self._chances = NO_LIMIT if endless else draws
-        # Each player's crowns; then each round's disc, paladins, move, and crowns again.
-        longest = players * (self.rules.reserve + rounds * (2 * dice + 2))
+        players, dice, longest = self.rules.players, self.rules.dice, NO_LIMIT
+        self._chances = NO_LIMIT
+        if self.rules.max_rounds is not None:
+            rounds = self.rules.max_rounds - over
+            self._chances = players * (1 + rounds) + (0 if position else rules.TERRITORIES + 1)
+            # Each player's crowns; then each round's disc, paladins, move, and crowns again.
+            longest = players * (self.rules.reserve + rounds * (2 * dice + 2))
         info = pyspiel.GameInfo(
             num_distinct_actions=rules.ACTIONS,
             max_chance_outcomes=len(chance.chance_outcomes(self.rules.reserve).ways),
@@ -125,7 +111,7 @@ class CarolusMagnusGame(pyspiel.Game):
             min_utility=-1.0 / (self.rules.teams - 1),
             max_utility=1.0,
             utility_sum=0.0,
-            max_game_length=NO_LIMIT if endless else longest,
+            max_game_length=longest,
         )
         named = _parameters(self.rules)
         if self._start is not None:
@@ -140,16 +126,15 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, None if self._start is None else copy(self._start))
 
     def state_of(self, record: np.void) -> CarolusMagnusState:
-        """Return a game ``states[i]`` of the package as an OpenSpiel state with an empty history.
+        """Return ``states[i]``, a game with these rules, as a state with an empty history.
 
-        The dice to come are not the record's: they are chance nodes. The rules are the game's.
+        The dice to come are not the record's: they are chance nodes.
         """
         if (found := engine.rules_of(record)) != self.rules:
             raise ValueError(f"the position has {found}, but the game {self.rules}")
         return CarolusMagnusState(self, _without_dice(record))
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return the number of draws of the set-up and of rolls."""
         return self._chances
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -219,7 +204,7 @@ class CarolusMagnusState(pyspiel.State):
 
     @property
     def states(self) -> States:
-        """``(1,)`` of dtype `STATE`: a copy of the game, which begins when the set-up is drawn."""
+        """A copy of the game, ``(1,)``, which begins when the set-up is drawn."""
         if self._states is None:
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
         return copy(self._states)
@@ -239,22 +224,19 @@ class CarolusMagnusState(pyspiel.State):
         return TERMINAL if phase == rules.OVER else int(self._states["player"][0])
 
     def is_terminal(self) -> bool:
-        """Return whether the game is over."""
         return self.current_player() == TERMINAL
 
     def is_chance_node(self) -> bool:
-        """Return whether a draw of the set-up or a roll is due."""
         return self.current_player() == CHANCE
 
     def returns(self) -> list[float]:
         """Return each seat's payoff; zeros until the game is over, and where it was cut off."""
-        if not self.is_terminal():
+        if self._states is None:
             return [0.0] * self.num_players()
-        payoffs: list[float] = engine.returns(self.states)[0].tolist()
+        payoffs: list[float] = engine.returns(self._states)[0].tolist()
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return every outcome with its probability."""
         if not self.is_chance_node():
             raise ValueError(f"no chance event is due: {self}")
         if self._states is not None:
@@ -314,6 +296,7 @@ class CarolusMagnusState(pyspiel.State):
 
 @cache
 def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
+    """Return the outcomes of a roll, and their probabilities."""
     return tuple(enumerate(chance.chance_outcomes(dice).probabilities.tolist()))
 
 
@@ -325,7 +308,7 @@ def _resumed(text: str) -> Any:
 class CarolusMagnusObserver:
     """The package's observation for OpenSpiel: from the seat's own view, Emperor's region first.
 
-    The seat itself comes first, one-hot in the block ``player``: the rest looks the same from every
+    The seat comes before it, one-hot in the block ``player``: the rest looks the same from every
     seat, but OpenSpiel's AlphaZero learns the value to player 0. While the set-up is being drawn,
     only the paladins laid out so far are shown.
 
@@ -367,18 +350,14 @@ pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)
 
 # ------------------------------------------------------------------------------------ players
 
-
 MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]
-"""Makes a bot for a game, a seat, and a seed from 0 to 2^32 - 1."""
+"""Makes a bot for a game, a seat, and a seed of 32 bits."""
 
 
 class AgentBot(pyspiel.Bot):
-    """An agent of the package as a bot of OpenSpiel.
+    """An agent of the package, or its spec, as a bot of OpenSpiel in the seat ``player``.
 
-    Args:
-        agent: the agent, or its spec, such as ``"planner"`` or ``"value:2p"``.
-        player: the seat that it plays.
-        seed: seed of the bot's random stream; None: from the operating system.
+    ``seed`` is that of the bot's random stream; None: from the operating system.
     """
 
     def __init__(self, agent: Agent | str, player: int, seed: int | None = None) -> None:
@@ -387,7 +366,6 @@ class AgentBot(pyspiel.Bot):
         self._player, self._stream = player, new_streams(seed, 1)
 
     def player_id(self) -> int:
-        """Return the seat that it plays."""
         return self._player
 
     def restart_at(self, state: CarolusMagnusState) -> None:
@@ -401,12 +379,8 @@ class AgentBot(pyspiel.Bot):
 class BotAgent(Agent):
     """A bot of OpenSpiel as an agent of the package.
 
-    A new bot chooses at each decision, so that decisions depend on position and seed alone. It
-    searches from the position with an empty history. Forced decisions are not asked.
-
-    Args:
-        make: a function that makes the bot of a decision.
-        name: the agent's name in results.
+    ``make`` makes a new bot at each decision, so that decisions depend on position and seed alone.
+    It searches from the position with an empty history. Forced decisions are not asked.
     """
 
     def __init__(self, make: MakeBot, name: str = "openspiel bot") -> None:
@@ -415,28 +389,24 @@ class BotAgent(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`."""
         check_streams(generators, as_states(states))
-        seeds = random_bits(generators) >> np.uint64(32)
+        seeds = (random_bits(generators) >> np.uint64(32)).tolist()
         return np.array([self._choice(*pair) for pair in zip(states, seeds, strict=True)], np.int64)
 
-    def _choice(self, record: np.void, seed: np.uint64) -> int:
+    def _choice(self, record: np.void, seed: int) -> int:
         legal = engine.legal_actions(record)
         if len(legal) == 0:
             raise ValueError("a game does not wait for a decision")
         if len(legal) == 1:
             return int(legal[0])
         game = game_of(engine.rules_of(record))
-        return int(self._make(game, int(record["player"]), int(seed)).step(game.state_of(record)))
+        return int(self._make(game, int(record["player"]), seed).step(game.state_of(record)))
 
 
 class PlayoutEvaluator(RandomRolloutEvaluator):
     """Random rollouts for OpenSpiel's search, played by the package's compiled `playout`.
 
     They have the distribution of OpenSpiel's `RandomRolloutEvaluator`, which plays each decision in
-    Python. While the set-up is being drawn, that one plays.
-
-    Args:
-        repeats: rollouts at each evaluation.
-        seed: seed of the rollouts; None: from the operating system.
+    Python, and while the set-up is being drawn. Each evaluation is the mean of ``repeats``.
     """
 
     def __init__(self, repeats: int = 1, seed: int | None = None) -> None:
@@ -446,6 +416,5 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
         """Return the mean payoff of each seat, ``(players,)``."""
         if state.in_set_up:
-            result: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
-            return result
+            return np.asarray(super().evaluate(state), np.float32)
         return playout(state.states, self._stream, repeats=self.n_rollouts).returns[0]

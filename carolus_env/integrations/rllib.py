@@ -20,13 +20,12 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from carolus_env.bots import Agent
-from carolus_env.engine.rules import OPTIONS, PHASE_NAMES
-from carolus_env.engine.state import States
-from carolus_env.envs import candidates
+from carolus_env.engine.rules import OPTIONS
+from carolus_env.engine.state import Ints, States
+from carolus_env.envs import turns
 from carolus_env.envs.aec import raw_env
 from carolus_env.envs.options import check_reset_options
-from carolus_env.envs.turns import IllegalChoiceError, Turns
-from carolus_env.integrations.agents import DecisionAgent, TurnAgent, candidates_of
+from carolus_env.integrations.agents import DecisionAgent, TurnAgent
 from carolus_env.system.untrusted import only
 
 try:
@@ -53,8 +52,8 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     game ends, all are: everyone is paid, whoever moved last. An observation is what
     `ActionMaskingTorchRLModule` expects,
 
-    - ``"observations"``: ``(length,)`` float32 (docs/environments.md), or with ``turns``
-      ``(K, length)`` float32, a row for each candidate (docs/environments.md);
+    - ``"observations"``: ``(length,)`` or with ``turns`` ``(K, length)`` float32, a row for each
+      candidate (docs/environments.md);
     - ``"action_mask"``: ``(95,)`` or ``(K,)`` float32, 1 for what is legal; all 0 after the end.
 
     Rewards are 0 until the end, then the payoffs, which sum to 0. A game that reaches
@@ -68,9 +67,6 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
 
     Attributes:
         aec: the game, as PettingZoo's environment.
-
-    Raises:
-        ValueError: for an unknown option, or an impossible value.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
@@ -84,9 +80,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         self._box = self.aec.observation_spaces["player_0"]["observation"]
         numbers = int(self.aec.action_spaces["player_0"].n)
         if self._turns is not None:
-            numbers = self._turns.candidates
-            shape = (numbers, candidates.length(self.aec.rules.players))
-            self._box = spaces.Box(-candidates.LIMIT, candidates.LIMIT, shape, np.float32)
+            numbers, self._box = self._turns.candidates, self._turns.box(self.aec.rules.players)
         mask = spaces.Box(0.0, 1.0, (numbers,), np.float32)
         space = spaces.Dict({"action_mask": mask, "observations": self._box})
         self.observation_spaces = dict.fromkeys(self.agents, space)
@@ -103,13 +97,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start a game; returns the observation and the info of the player to move.
 
-        Args:
-            seed: the game's seed: game and dice are those of every other environment with this
-                seed. None: the first time from the operating system, later from the last seed.
-            options: ``territories``, ``first_player`` or ``position`` (docs/environments.md).
-
-        Raises:
-            ValueError: for a seed or an option that no game can start from.
+        ``seed`` and ``options`` are those of `envs.aec.raw_env.reset`.
         """
         check_reset_options(options or {})
         self.aec.reset(seed, dict(options or {}))
@@ -118,14 +106,10 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         return self._observe()
 
     def step(self, action_dict: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        """Carry out the decision of the player to move.
+        """Carry out the decision of the player to move, who alone has an action in ``action_dict``.
 
-        Args:
-            action_dict: ``{player: action}``, the player to move alone.
-
-        Returns:
-            Observations, rewards, terminateds, truncateds and infos. Before the end: observation
-            and info of the player to move, the reward 0 of the one who moved. At the end: of all.
+        Returns observations, rewards, terminateds, truncateds and infos: at the end of all, before
+        it the observation and info of the player to move, and the reward 0 of the one who moved.
 
         Raises:
             ValueError: when another player has an action, or the game is over.
@@ -162,9 +146,9 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         if self._turns is None:
             row, mask = self.aec.observe(mover).values()
         else:
-            listed = self._listed = candidates_of(self.aec.games, self._turns)
+            listed = self._listed = turns.candidates_of(self.aec.games, self._turns)
             [row], [mask] = listed.rows, listed.masks.astype(np.int8)
-            info = {"choices": listed.actions[0], "left_out": listed.left_out[0]}
+            info = {"choices": listed.choices[0], "left_out": listed.left_out[0]}
         self._samples[mover].mask = mask
         observation = {"action_mask": mask.astype(np.float32), "observations": row}
         return {mover: observation}, {mover: info}
@@ -173,22 +157,13 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         """Return the single decisions of an action."""
         if self._turns is None:
             return [action]
-        [count], [actions], state = self._listed.counts, self._listed.actions, self.aec.games[0]
-        if not 0 <= action < count:
-            phase, legal = PHASE_NAMES[state["phase"]], list(range(count))
-            raise IllegalChoiceError(0, int(state["player"]), phase, int(action), legal)
-        chosen: list[int] = actions[action].tolist()
-        return [number for number in chosen if number >= 0]
+        return self._listed.actions_of(self.aec.games, 0, action)
 
 
 class LegalActions(spaces.Discrete):
-    """`Discrete`, of which only legal actions are sampled.
+    """`Discrete`, of which only legal actions are sampled."""
 
-    Attributes:
-        mask: ``(n,)`` int8, the legal actions; None: all are legal.
-    """
-
-    mask: npt.NDArray[np.int8] | None = None
+    mask: npt.NDArray[np.int8] | None = None  # (n,) the legal actions; None: all are legal
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
         """Draw a random legal action; other arguments are those of `Discrete`."""
@@ -197,11 +172,11 @@ class LegalActions(spaces.Discrete):
         return super().sample(mask, probability)
 
 
-def _turns_of(value: bool | Mapping[str, Any] | None) -> Turns | None:
+def _turns_of(value: bool | Mapping[str, Any] | None) -> turns.Turns | None:
     """Return the ``turns`` of an ``env_config``: None where actions are single decisions."""
     if value is None or value is False:
         return None
-    return Turns() if value is True else Turns(**value)
+    return turns.Turns() if value is True else turns.Turns(**value)
 
 
 # ------------------------------------------------------------------------------------ networks
@@ -210,9 +185,8 @@ def _turns_of(value: bool | Mapping[str, Any] | None) -> Turns | None:
 class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
     """A policy and a value for environments of whole turns: one network scores each candidate.
 
-    So the list's places share what is learnt. The value of a position is what the
-    policy expects: the mean of the candidates' values by their probability. ``model_config`` may
-    hold ``hidden``, the units of the hidden layers, by default ``(128, 64)``.
+    The value of a position is the mean of the candidates' values by their probability.
+    ``model_config`` may hold ``hidden``, the units of the hidden layers, by default ``(128, 64)``.
     """
 
     def setup(self) -> None:
@@ -253,11 +227,7 @@ class RLlibAgent(Agent):
         checkpoint: a folder of ``algorithm.save_to_path()``. Reading it runs code that it holds:
             open none that you do not trust.
         policy: the module's id.
-        players: ``players`` of the ``env_config`` that it was trained with.
-        turns: ``turns`` of the ``env_config``.
-
-    Raises:
-        ValueError: when the folder holds no such module, and for a wrong number of players.
+        players, turns: those of the ``env_config`` that it was trained with.
     """
 
     name = "rllib"
@@ -277,9 +247,7 @@ class RLlibAgent(Agent):
         kind, more = (DecisionAgent, []) if options is None else (TurnAgent, [options])
         self._agent: Agent = type("Likeliest", (kind,), {"choose": choose})(players, *more)
 
-    def act(
-        self, states: States, generators: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.integer[Any]]:
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
         """See `Agent.act`; nothing is drawn."""
         return self._agent.act(states, generators)
 

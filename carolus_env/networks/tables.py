@@ -1,7 +1,7 @@
 """The tables of rows of the value network's inputs, as data.
 
-`inputs` picks the rows of a position; the numbers of rows, the table in docs/value.md and the
-checks are made from `TABLES`. What roles and views are, `inputs` says.
+`inputs` picks the rows of a position; the numbers of rows and the checks are made from
+`TABLES`. What roles and views are, `inputs` says.
 """
 
 from __future__ import annotations
@@ -137,19 +137,3 @@ def layout(players: int) -> Layout:
     for table in TABLES:
         firsts.append(firsts[-1] + copies(table, players) * table_rows(table, TEAMS[players]))
     return Layout(*firsts)
-
-
-def tables_text() -> str:
-    """Return the tables as Markdown (docs/value.md holds it; a test compares)."""
-    lines = [
-        "| table | a row for each | chosen by | rows: 2 players | 3 | 4 | meaning |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for table in TABLES:
-        keys = ", ".join(f"{name} ({size or 'teams + 1'})" for name, size in table.keys)
-        rows = " | ".join(f"{copies(table, p) * table_rows(table, TEAMS[p]):,}" for p in (2, 3, 4))
-        lines.append(f"| `{table.name}` | {table.per} | {keys} | {rows} | {table.meaning} |")
-    total = " | ".join(f"{layout(p).rows:,}" for p in (2, 3, 4))
-    most = ", ".join(str(sum(lookups(table, p) for table in TABLES)) for p in (2, 3, 4))
-    lines.append(f"| all | | | {total} | at most {most} rows of a position |")
-    return "\n".join(lines) + "\n"

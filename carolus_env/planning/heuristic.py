@@ -4,8 +4,6 @@ A team's *score* is the sum of its features times their weights (``weights.json`
 win probabilities are the softmax of their scores. So only differences between teams count. Two,
 three and four players have the same features and separate weights. The weights are fitted to the
 results of games (``python -m agents.fit_planner``), not set by hand.
-
-`FEATURES` is the list of features; the table in docs/bots.md is made from it.
 """
 
 from __future__ import annotations
