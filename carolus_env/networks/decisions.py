@@ -333,12 +333,16 @@ def forward(
 def _payoffs(scores: Any, partner: Any, xp: ModuleType) -> Any:
     """Return each seat's expected payoff: the softmax of the teams' scores is their win shares."""
     teams = scores.shape[1]
-    odds = xp.exp(scores - xp.amax(scores, 1)[:, None])
-    shares = odds / odds.sum(1)[:, None]
-    payoffs = (teams * shares - 1) / (teams - 1)
+    payoffs = (teams * softmax(scores, xp) - 1) / (teams - 1)
     if partner.shape[1] == teams:
         return payoffs
     return partner * payoffs[:, :1] + (1 - partner) * payoffs[:, 1:]
+
+
+def softmax(scores: Any, xp: ModuleType) -> Any:
+    """Return the softmax of each row."""
+    odds = xp.exp(scores - xp.amax(scores, 1)[:, None])
+    return odds / odds.sum(1)[:, None]
 
 
 def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
