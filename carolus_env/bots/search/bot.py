@@ -112,12 +112,7 @@ class MctsBot(Agent):
 
     name = "mcts"
 
-    def __init__(
-        self,
-        options: MctsOptions | None = None,
-        *,
-        weights: npt.NDArray[np.float64] | None = None,
-    ) -> None:
+    def __init__(self, options: MctsOptions | None = None, *, weights: F64 | None = None) -> None:
         self.options = options or MctsOptions()
         self.simulations = 0
         self._weights = weights_table(weights)
@@ -171,8 +166,6 @@ class MctsBot(Agent):
                 result[row] = choices
         return result
 
-    # -------------------------------------------------------------------------------- valuing
-
     def _values(self, states: States) -> npt.NDArray[np.float64]:
         """Return each team's win probability in games of one number of players: ``(N, teams)``."""
         return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
@@ -181,9 +174,7 @@ class MctsBot(Agent):
         """Return the network that values positions inside the kernels, if there is one."""
         return None
 
-    def _groups(
-        self, states: States, rows: npt.NDArray[np.int64]
-    ) -> Iterable[npt.NDArray[np.int64]]:
+    def _groups(self, states: States, rows: I64) -> Iterable[I64]:
         """Return the games that are searched side by side."""
         return rows[:, None]
 
@@ -194,11 +185,12 @@ class MctsBot(Agent):
         network = self._network(int(states["players"][0]))
         _simulate(states, self._weights, forest, dice, budget, sims, first, network)
 
-    # -------------------------------------------------------------------------------- searching
-
     def _searched(self, states: States, dice: U64) -> list[list[Choice]]:
-        forest, stop = self._forest_of(len(states)), cancellation.current()
         seconds, sims = self.options.seconds, self.options.sims
+        if self._forest is None or len(self._forest.nodes) < len(states):
+            nodes = _LARGEST if seconds > 0 else min(sims + 1, _LARGEST)
+            self._forest = Forest.new(len(states), nodes, self.options.candidates)
+        forest, stop = self._forest, cancellation.current()
         self._simulate(states, dice, forest, Budget(0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
@@ -216,13 +208,6 @@ class MctsBot(Agent):
         self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
 
-    def _forest_of(self, trees: int) -> Forest:
-        """Return a forest of at least this many trees: the last one if it is large enough."""
-        if self._forest is None or len(self._forest.nodes) < trees:
-            nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
-            self._forest = Forest.new(trees, nodes, self.options.candidates)
-        return self._forest
-
 
 class SearchBot(MctsBot):
     """Searches by the win probabilities after each choice.
@@ -239,9 +224,7 @@ class SearchBot(MctsBot):
     name = "search"
 
     def __init__(
-        self,
-        value: NetworkModel | Evaluator | None = None,
-        options: SearchOptions | None = None,
+        self, value: NetworkModel | Evaluator | None = None, options: SearchOptions | None = None
     ) -> None:
         super().__init__(options or SearchOptions())
         self._evaluator = value if isinstance(value, Evaluator) else None
@@ -255,9 +238,7 @@ class SearchBot(MctsBot):
             return self._evaluated(states)
         return values(states, self._models.weights(self.name, int(states["players"][0])))
 
-    def _groups(
-        self, states: States, rows: npt.NDArray[np.int64]
-    ) -> Iterable[npt.NDArray[np.int64]]:
+    def _groups(self, states: States, rows: I64) -> Iterable[I64]:
         if self._evaluator is None:
             return super()._groups(states, rows)
         players = states["players"][rows]
@@ -269,17 +250,14 @@ class SearchBot(MctsBot):
         if self._evaluator is None:
             super()._simulate(states, dice, forest, budget, sims, first)
             return
+        most, teams = len(states) * forest.plans.shape[1], TEAMS[int(states["players"][0])]
+        after, outcomes = np.zeros(most, STATE), np.zeros((most, MAX_TEAMS))
         for k in range(sims):
-            _go_down(states, self._weights, forest, dice, budget, k, first)
-            leaves = forest.leaf[: len(states)]
-            listed = np.where(leaves["phase"] == OVER, 0, forest.listed[: len(states)])
-            after = np.zeros(listed.sum(), STATE)
-            outcomes = np.zeros((len(after), MAX_TEAMS))
-            _list_after(forest, listed, after, outcomes)
-            open_ = np.flatnonzero(after["phase"] != OVER)
+            n = _go_down(states, self._weights, forest, dice, budget, k, first, after, outcomes)
+            open_ = np.flatnonzero(after["phase"][:n] != OVER)
             if len(open_):
-                outcomes[open_, : TEAMS[int(states["players"][0])]] = self._evaluated(after[open_])
-            _grow(forest, listed, outcomes)
+                outcomes[open_, :teams] = self._evaluated(after[open_])
+            _grow(forest, len(states), outcomes)
 
     def _evaluated(self, states: States) -> npt.NDArray[np.float64]:
         assert self._evaluator is not None
@@ -342,42 +320,46 @@ def _simulate(
             trees.value_and_grow(own, tree, net)
 
 
+@kernel
+def _listed(tree: Forest) -> Int:
+    """Return the number of choices at the leaf; none where the game is over."""
+    return 0 if tree.leaf[0]["phase"] == OVER else tree.listed[0]
+
+
 @entry
 def _go_down(
-    states: Records, weights: F64, forest: Forest, dice: U64, budget: Budget, k: Int, first: Int
-) -> None:
-    """Go to the leaf of simulation ``k`` of a call in every game."""
-    for g in range(states.shape[0]):
-        s = states[g]
-        _descend(s, weights[s["players"]], tree_of(forest, g), dice[g], budget, k, first)
+    states: Records, weights: F64, forest: Forest, dice: U64, budget: Budget, k: Int, first: Int,
+    after: Records, outcomes: F64,
+) -> Int:  # fmt: skip
+    """Go to the leaf of simulation ``k`` of a call in every game.
 
-
-@entry
-def _list_after(forest: Forest, listed: I64, after: Records, outcomes: F64) -> None:
-    """Write the positions after the choices of every leaf, and the results of those that are over.
-
-    Each game has as many as ``listed`` says: ``(N,)`` in all, of outcomes ``(N, 3)``.
+    Writes the positions after the choices of every leaf, and the results of those that are over;
+    returns how many there are.
     """
     row = 0
-    for g in range(listed.shape[0]):
-        for k in range(listed[g]):
-            after[row] = forest.leaf[g]
-            play_plan(after[row], forest.plans[g, k])
+    for g in range(states.shape[0]):
+        s, tree = states[g], tree_of(forest, g)
+        _descend(s, weights[s["players"]], tree, dice[g], budget, k, first)
+        for choice in range(_listed(tree)):
+            after[row] = tree.leaf[0]
+            play_plan(after[row], tree.plans[choice])
             if after[row]["phase"] == OVER:
                 trees.write_shares(after[row], outcomes[row])
             row += 1
+    return row
 
 
 @entry
-def _grow(forest: Forest, listed: I64, outcomes: F64) -> None:
-    """Add the leaves to the trees; ``listed`` and ``outcomes`` are those of `_list_after`."""
+def _grow(forest: Forest, games: Int, outcomes: F64) -> None:
+    """Add the leaves to the trees, with the outcomes that `_go_down` or an `Evaluator` wrote."""
     row = 0
-    for g in range(listed.shape[0]):
+    for g in range(games):
         tree = tree_of(forest, g)
-        for k in range(listed[g]):
+        count = _listed(tree)
+        for k in range(count):
             for team in range(MAX_TEAMS):
-                tree.outcomes[k, team] = outcomes[row, team]
-            row += 1
-        if listed[g] > 0:
+                tree.outcomes[k, team] = outcomes[row + k, team]
+        row += count
+        if count > 0:
             trees.take_outcomes(tree.leaf[0], tree)
         trees.grow(tree)
