@@ -121,9 +121,7 @@ def consider(s: np.void, context: PpoContext) -> Int:
     policy = context.policy
     if not looks_ahead(s, context.ahead):
         return evaluate_candidates(s, policy)
-    selector = policy.selector
-    count = list_candidates(s, selector.candidates)
-    value_discs(s, context.ahead, selector.candidates.plans, count, selector.values)
+    count = value_discs(s, policy.selector, context.ahead)
     for k in range(count):
         _write_logit(s, k, float32(0), policy)
     return count

@@ -132,13 +132,16 @@ def looks_ahead(s: np.void, ahead: Ahead) -> bool:
 
 
 @separate
-def value_discs(s: np.void, ahead: Ahead, plans: I64, count: Int, values: F64) -> None:
-    """Write each team's win probability after each listed disc, by looking ahead."""
+def value_discs(s: np.void, selector: CandidateSelector, ahead: Ahead) -> Int:
+    """List the discs and write the values after them, by looking ahead; returns how many."""
+    plans, values = selector.candidates.plans, selector.values
+    count = list_candidates(s, selector.candidates)
     search_discs(s, legal.playable_discs, value_next, ahead.selector, ahead.discs)
     for k in range(count):
         disc = disc_of(first_of(plans[k]))
         for team in range(values.shape[1]):
             values[k, team] = ahead.discs.values[disc - 1, team]
+    return count
 
 
 def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
@@ -209,12 +212,10 @@ class ValueContext(NamedTuple):
 def decide(s: np.void, context: ValueContext) -> Int:
     """Return the bot's choice, a plan."""
     selector = context.selector
-    plans = selector.candidates.plans
-    count = list_candidates(s, selector.candidates)
-    if looks_ahead(s, context.ahead):
-        value_discs(s, context.ahead, plans, count, selector.values)
-        return plans[best_of(selector.values, s, count)]
-    return plans[value_candidates(s, selector, count)]
+    if not looks_ahead(s, context.ahead):
+        return best_candidate(s, selector)
+    count = value_discs(s, selector, context.ahead)
+    return selector.candidates.plans[best_of(selector.values, s, count)]
 
 
 @separate
