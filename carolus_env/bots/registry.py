@@ -243,17 +243,24 @@ class FunctionAgent(Agent):
         return self.function(states, generators)
 
 
-OPTIONS: Final = {
-    "random": NoOptions,
-    "decisions": NoOptions,
-    "greedy": GreedyOptions,
-    "planner": PlannerOptions,
-    "mcts": MctsOptions,
-    "ppo": PpoOptions,
-    "rollout_policy": NoOptions,
-    "search": SearchOptions,
-    "value": ValueOptions,
-}
+_BOTS: Final[tuple[tuple[str, Callable[..., Agent], type, Kind | None, str], ...]] = (
+    ("random", lambda _: RandomBot(), NoOptions, None, "every legal action equally likely"),
+    ("greedy", GreedyBot, GreedyOptions, None,
+     "takes the best immediate gain in castles, then in clans"),
+    ("planner", PlannerBot, PlannerOptions, None,
+     "plans whole turns by an evaluation with fitted weights"),
+    ("rollout_policy", lambda _: RolloutPolicy(), NoOptions, None,
+     "plays rollouts, by the value network"),
+    ("mcts", MctsBot, MctsOptions, None,
+     "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
+    ("ppo", PpoBot, PpoOptions, "ppo", "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
+    ("value", ValueBot, ValueOptions, "value",
+     "a trained value network, after whole turns: value, value:2p, value:PATH"),
+    ("search", SearchBot, SearchOptions, "value",
+     "tree search with such a network: search:2p,sims=100"),
+)  # fmt: skip
+"""Each bot's name, how it is made of options, these, the purpose of its models, a description."""
+OPTIONS: Final = {name: options for name, _, options, _, _ in _BOTS} | {"decisions": NoOptions}
 """The dataclass of options of each bot in the package (see `bots.options`).
 
 Pages and results files may name these bots, and no others.
@@ -267,17 +274,7 @@ def _maker(name: str, bot: Callable[..., Agent], kind: Kind | None) -> Maker:
     return lambda argument: bot(*parse_model(name, argument, OPTIONS[name], kind))
 
 
-for _name, _bot, _kind, _about in (
-    ("random", lambda _: RandomBot(), None, "every legal action equally likely"),
-    ("greedy", GreedyBot, None, "takes the best immediate gain in castles, then in clans"),
-    ("planner", PlannerBot, None, "plans whole turns by an evaluation with fitted weights"),
-    ("rollout_policy", lambda _: RolloutPolicy(), None, "plays rollouts, by the value network"),
-    ("mcts", MctsBot, None, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
-    ("ppo", PpoBot, "ppo", "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
-    ("value", ValueBot, "value",
-     "a trained value network, after whole turns: value, value:2p, value:PATH"),
-    ("search", SearchBot, "value", "tree search with such a network: search:2p,sims=100"),
-):  # fmt: skip
+for _name, _bot, _, _kind, _about in _BOTS:
     register(_name, _maker(_name, _bot, _kind), _about)
 register(
     "decisions",

@@ -18,36 +18,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels.courts import most_elsewhere, reserve_size
 from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
-from carolus_env.engine.rules import (
-    CLANS,
-    DICE,
-    DISC,
-    DISCS,
-    MAX_PLAYERS,
-    MAX_TEAMS,
-    NOBODY,
-    OVER,
-    TEAMS,
-)
+from carolus_env.engine.rules import CLANS, DISC, DISCS, MAX_PLAYERS, NOBODY
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks import tables
 from carolus_env.networks.tables import HANDS, LEADS, MARGINS, MOST_ROWS, OWNERS, Layout, layout
 from carolus_env.planning.heuristic import FEATURES, write_features
-from carolus_env.system.arrays import (
-    F32,
-    F64,
-    I16,
-    I32,
-    I64,
-    Int,
-    Records,
-    allocate,
-    float32,
-    int64,
-)
+from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
@@ -61,8 +41,8 @@ class Inputs(NamedTuple):
     length: Annotated[I64, 1]  # number of rows
     rows: Annotated[I32, MOST_ROWS]  # the rows
     stage: Annotated[I64, 1]  # stage of the game, from 0 to `tables.STAGES` - 1
-    features: Annotated[F32, MAX_TEAMS * len(FEATURES)]  # the planner's, scaled, role after role
-    team_features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # scratch: of each team
+    features: Annotated[F32, rules.MAX_TEAMS * len(FEATURES)]  # the planner's, scaled, by role
+    team_features: Annotated[F64, rules.MAX_TEAMS + 1, len(FEATURES)]  # scratch: of each team
     seats: Annotated[I64, MAX_PLAYERS]  # scratch: the seat of each role
     discs: Annotated[I64, MAX_PLAYERS, 2]  # scratch: by role, kind of reach and its disc
     # Scratch: what each role can add to a region's strength in a turn: after it took a clan,
@@ -115,7 +95,7 @@ def _put(inputs: Inputs, count: Int, row: Int) -> Int:
 def _write_turns(s: np.void, inputs: Inputs) -> None:
     """Write what each player can do in its next turn: ``discs``, ``spare`` and ``taken``."""
     players, phase = int64(s["players"]), s["phase"]
-    dice = DICE[players]
+    dice = rules.DICE[players]
     for clan in range(CLANS):  # what one of two teams loses the other gains
         inputs.taken[clan] = 1 + int64(s["teams"] == 2 and s["control"][clan] != NOBODY)
     for place in range(players):
@@ -312,7 +292,7 @@ def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
 
 
 @kernel
-def copy_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
+def copy_inputs(inputs: Inputs, rows: Any, features: F32) -> None:
     """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
     for k in range(inputs.length[0]):
         rows[k] = inputs.rows[k]
@@ -336,7 +316,7 @@ class InputArrays(NamedTuple):
     def new(cls, n: int, players: int) -> InputArrays:
         """Allocate memory for ``n`` positions of games with that number of players."""
         lengths, stages, first_team = np.zeros((3, n), np.int64)
-        features = np.zeros((n, TEAMS[players] * len(FEATURES)), np.float32)
+        features = np.zeros((n, rules.TEAMS[players] * len(FEATURES)), np.float32)
         return cls(lengths, np.full((n, MOST_ROWS), -1, np.int16), features, stages, first_team)
 
 
@@ -365,7 +345,7 @@ def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
 def encode_all(states: States) -> InputArrays:
     """Encode games that are not over, of one number of players; there is no row where it is -1."""
     players = common_players(as_states(states), "inputs")
-    if (states["phase"] == OVER).any():
+    if (states["phase"] == rules.OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
     result = InputArrays.new(len(states), players)
     _encode_all(states, layout(players), allocate(Inputs), result)
