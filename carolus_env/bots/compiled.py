@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -146,6 +145,13 @@ class CompiledAgent(Agent):
     """
 
     entries: ClassVar[Entries]
+    _remembered: Remembered
+    _contexts: dict[int, list[Any]]  # those not in use, by the number of players
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        agent = super().__new__(cls)
+        agent._remembered, agent._contexts = Remembered(), defaultdict(list)
+        return agent
 
     def context(self, players: int) -> Any:
         """Return the choice's parameters and scratch for games of ``players`` players.
@@ -219,15 +225,6 @@ class CompiledAgent(Agent):
                     yield group[portion], context
             finally:
                 unused.append(context)
-
-    @cached_property
-    def _remembered(self) -> Remembered:
-        return Remembered()
-
-    @cached_property
-    def _contexts(self) -> dict[int, list[Any]]:
-        """Contexts that are not in use, by the number of players."""
-        return defaultdict(list)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_contexts"}
