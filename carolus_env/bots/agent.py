@@ -34,15 +34,12 @@ class AgentError(ValueError):
 
 
 class Opinion(NamedTuple):
-    """An agent's opinion of games that wait for a decision; None where it has no opinion.
-
-    Attributes:
-        probabilities: ``(N, 95)`` the probability of each action; rows sum to 1.
-        values: ``(N, teams)`` each team's win probability; rows sum to 1.
-    """
+    """An agent's opinion of games that wait for a decision; None where it has no opinion."""
 
     probabilities: npt.NDArray[np.float64] | None = None
+    """``(N, 95)`` the probability of each action; rows sum to 1."""
     values: npt.NDArray[np.float64] | None = None
+    """``(N, teams)`` each team's win probability; rows sum to 1."""
 
 
 class Agent(ABC):

@@ -184,7 +184,7 @@ class CompiledAgent(Agent):
         """Decide in each game, again and again, until another agent must decide or it is over.
 
         This is `act` and `engine.step` in turns, with the same draws; due dice are rolled. The
-        arguments are not checked: the caller must have checked them.
+        caller must have checked the arguments. Returns the number of decisions taken.
 
         Args:
             states: ``(N,)`` games in which no roll is due, played on in place.
@@ -193,9 +193,6 @@ class CompiledAgent(Agent):
             seating: ``(N, players)`` int64, the number of the agent at each seat.
             number: this agent's number in ``seating``.
             rows: ``(M,)`` int64, the games to play on; None: all.
-
-        Returns:
-            The number of decisions taken.
         """
         return self._play_on(states, generators, seating, number, rows, None)
 

@@ -1,8 +1,7 @@
 """``greedy``: the best immediate gain, one decision at a time.
 
-It tries every legal action and compares the positions right after them: by its team's lead in
-castles over the other teams, then by clans. Ties are broken at random. It foresees neither dice
-nor later decisions, not even those of the same turn.
+It compares the positions right after every legal action: by its team's lead in castles over the
+other teams, then by clans. It foresees neither dice nor later decisions.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class GreedyOptions(BotOptions):
 
 
 class Greedy(NamedTuple):
-    """Context of the kernel: parameters and scratch."""
+    """Context of the kernel."""
 
     errors: float  # probability of a random move
     scratch: States  # (1,) the position after an action
