@@ -65,8 +65,6 @@ class Entries(NamedTuple):
             for i in range(rows.shape[0]):
                 turn = _Turn(choose, generators, seating, number, rows[i], context, check)
                 decisions += play_on(_decide, roll_own, states[rows[i]], int64(0), turn)[0]
-                if _failed(check):
-                    break
             return decisions
 
         return cls(act, play_games_on)
@@ -99,7 +97,8 @@ def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     if turn.seating[turn.row, seat] != turn.number:
         return False, rest
     column = seat if turn.generators.shape[1] > 1 else 0
-    _keep(turn.row, turn.check)
+    if not _keep(turn.row, turn.check):
+        return False, rest
     bits = turn.generators[turn.row, column]
     action, left, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
     if not _passes(s, int64(action), turn.row, turn.check):
@@ -109,11 +108,14 @@ def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
 
 
 @kernel
-def _keep(row: Int, check: _Check | None) -> None:
-    """Keep the game as it is before a choice."""
+def _keep(row: Int, check: _Check | None) -> bool:
+    """Keep the game as it is before a choice; returns False once a choice has failed."""
     if check is not None:
+        if check.fault[0] >= 0:
+            return False
         for i in range(check.before.shape[0]):
             check.before[i] = check.memory[row, i]
+    return True
 
 
 @kernel
@@ -127,13 +129,6 @@ def _passes(s: np.void, action: Int, row: Int, check: _Check | None) -> bool:
             check.fault[0], check.fault[1] = row, action
             return False
     return True
-
-
-@kernel
-def _failed(check: _Check | None) -> bool:
-    if check is not None:
-        return check.fault[0] >= 0
-    return False
 
 
 class CompiledAgent(Agent):

@@ -39,7 +39,7 @@ from carolus_env.planning.plans import (
     rest_of,
 )
 from carolus_env.system.arrays import F64, I64, Bits, Int, Records, allocate, int64
-from carolus_env.system.compiler import entry, kernel, separate
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
@@ -125,7 +125,7 @@ def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
     forward.write_value(s, selector.net, values)
 
 
-@kernel
+@inlined
 def looks_ahead(s: np.void, ahead: Ahead) -> bool:
     """Return whether the candidates in ``s`` are discs to look ahead at."""
     return s["phase"] == DISC and ahead.looks
