@@ -12,9 +12,10 @@ from carolus_env import bots, engine
 from carolus_env.engine.rules import MOVE, OVER, PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
-from carolus_env.networks import forward, network
-from carolus_env.networks.inputs import encode_all
-from carolus_env.networks.network import LEAK, LINEAR, NetworkModel, Size, random_weights
+from carolus_env.networks import forward
+from carolus_env.networks.inputs import InputArrays, encode_all
+from carolus_env.networks.network import LEAK, LINEAR, SUREST, NetworkModel, Size, random_weights
+from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import best_plans
 from carolus_env.system.compiler import entry
 
@@ -78,7 +79,7 @@ def plain_values(weights: dict[str, Any], states: States) -> Any:
             won, teams = engine.win_shares(game)[0], state["team"][: state["players"]]
             result.append([won[teams == t].sum() for t in range(state["teams"])])
         else:
-            result.append(np.roll(network.values(weights, encode_all(game))[0], team))
+            result.append(np.roll(role_values(weights, encode_all(game), 0), team))
     return np.array(result)
 
 
@@ -93,6 +94,25 @@ def plain_scores(weights: dict[str, Any], rows: npt.NDArray[Any], features: Any,
     second = leaky(leaky(sums[:-LINEAR]) @ hidden + weights["hidden_bias"][stage])
     units = len(second)
     return out[:, :units] @ second + out[:, units:] @ sums[-LINEAR:] + weights["out_bias"][stage]
+
+
+def scores_of(weights: dict[str, Any], inputs: InputArrays, i: int) -> Any:
+    """Return the scores of position ``i``."""
+    rows = inputs.rows[i, : inputs.lengths[i]]
+    return plain_scores(weights, rows, inputs.features[i], inputs.stages[i])
+
+
+def role_values(weights: dict[str, Any], inputs: InputArrays, i: int) -> Any:
+    """Return each team role's win probability in position ``i``."""
+    scores = scores_of(weights, inputs, i)[: inputs.features.shape[1] // len(FEATURES)]
+    odds = np.exp(scores - scores.max())
+    return odds / odds.sum()
+
+
+def log_odds(value: float) -> float:
+    """Return the log odds that a policy's logits begin from."""
+    bounded = min(max(value, 1 - SUREST), SUREST)
+    return float(np.log(bounded / (1 - bounded)))
 
 
 def slope(loss: Any, arrays: dict[str, npt.NDArray[Any]], name: str, at: tuple[int, ...]) -> float:

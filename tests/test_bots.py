@@ -579,18 +579,18 @@ from carolus_env.system.compiler import kernel
 from rule import pick
 
 @kernel
-def choose(s, bits, wrong):
+def choose(s, rest, bits, wrong):
     bits = generator.step(bits)
     if wrong == 1 and s["round"] > 2:
-        return 94, bits
+        return 94, 0, bits
     if wrong == 2 and s["round"] > 2:
         s["castles"][0] += 1
-    return pick(s, bits), bits
+    return pick(s, bits), 0, bits
 
 class Fair(CompiledAgent):
     entries, wrong = Entries.of(choose), 0
 
-    def context(self):
+    def context(self, players):
         return self.wrong
 
 class Illegal(Fair):

@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from networks import evaluate_position, plain_scores, plain_values, positions, random_model
+from networks import (
+    evaluate_position,
+    plain_scores,
+    plain_values,
+    positions,
+    random_model,
+    role_values,
+    scores_of,
+)
 from numpy import float32
 from strategies import ALL_KINDS, every_number, history, renamed
 
@@ -133,18 +141,16 @@ def test_a_game_that_is_over_has_no_inputs():
 @every_kind
 def test_the_kernels_are_the_network(rules, policy):
     states, weights = positions(rules), random_model(rules.players, policy).weights
-    inputs = encode_all(states)
-    scores, values = network.scores(weights, inputs), network.values(weights, inputs)
+    inputs, each = encode_all(states), range(len(states))
+    scores = np.array([scores_of(weights, inputs, row) for row in each])
+    values = np.array([role_values(weights, inputs, row) for row in each])
     net, updated = (Network.of(rules.players, Weights.of(weights)) for _ in range(2))
-    for row in range(len(states)):
+    for row in each:
         evaluate_position(states[row : row + 1], net, False)
         evaluate_position(states[row : row + 1], updated, True)
         for result in (net.activations, updated.activations):
             np.testing.assert_allclose(result.scores, scores[row], atol=1e-4)
             np.testing.assert_allclose(result.values, values[row], atol=2e-5)
-        rows = inputs.rows[row][inputs.rows[row] >= 0]
-        plain = plain_scores(weights, rows, inputs.features[row], inputs.stages[row])
-        np.testing.assert_allclose(plain, scores[row], atol=1e-4)
     assert scores.shape[1] == rules.teams + policy
     assert scores.std(axis=0).min() > 0.05, "it has opinions"
 

@@ -6,7 +6,17 @@ from strategies import every_number
 
 pytest.importorskip("rich")  # of the extra `train`
 
-from networks import good_positions, plain_choices, plain_scores, plain_values, random_model, slope
+from networks import (
+    good_positions,
+    log_odds,
+    plain_choices,
+    plain_scores,
+    plain_values,
+    random_model,
+    role_values,
+    scores_of,
+    slope,
+)
 
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
@@ -18,11 +28,8 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.learners import ppo
 from carolus_env.learners.pool import Task
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
-from carolus_env.networks import network
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, encode_all
-from carolus_env.networks.network import log_odds
-from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
@@ -56,10 +63,10 @@ def test_candidates_are_evaluated_as_the_plain_network_says(players):
         phases.add(int(state["phase"]))
         for k, (_, after) in enumerate(listed):
             over = after[0]["phase"] == OVER
-            residual = 0.0 if over else network.scores(weights, encode_all(after))[0, teams]
+            residual = 0.0 if over else scores_of(weights, encode_all(after), 0)[teams]
             [values] = plain_values(weights, after)
             np.testing.assert_allclose(policy.selector.values[k, :teams], values, atol=2e-5)
-            odds = log_odds(np.float32(values[state["team"][state["player"]]]))
+            odds = log_odds(values[state["team"][state["player"]]])
             expected = residual + weights["sharpness"][0] * odds
             assert policy.logits[k] == pytest.approx(expected, abs=3e-4)
             ends += over
@@ -191,13 +198,12 @@ def present_odds(learner, experience, decisions):
         for k in range(experience.counts[d]):
             value = experience.result[d, k]
             if value < 0:
-                one = kept(experience, d, k)
-                rows = np.full((1, MOST_ROWS), -1, np.int16)
-                rows[0, : one.lengths] = one.rows
-                inputs = InputArrays(*(np.array(array)[None] for array in one))._replace(rows=rows)
-                by_role = network.values(weights, inputs)[0]
-                value = by_role[(experience.team[d] - one.first_team) % len(by_role)]
-            odds[d, k] = log_odds(np.float32(value))
+                at = d * experience.result.shape[1] + k
+                by_role = role_values(weights, experience.inputs, at)
+                value = by_role[
+                    (experience.team[d] - experience.inputs.first_team[at]) % len(by_role)
+                ]
+            odds[d, k] = log_odds(value)
     return odds
 
 

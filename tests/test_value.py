@@ -159,7 +159,7 @@ def test_rollouts_are_played_by_the_best_of_the_planners_eight_plans(players):
     states = positions(Rules(players), most=60)
     states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
     chosen = bots.make("rollout_policy").act(states, new_streams(1, len(states)))
-    weights = RolloutPolicy().context_of(players).net.weights
+    weights = RolloutPolicy().context(players).net.weights
     for state, action in zip(states, chosen, strict=True):
         result, team = valued(state, weights, 8), mover(state)
         best = max(value[team] for _, _, value in result)

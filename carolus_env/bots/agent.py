@@ -22,11 +22,7 @@ _REMEMBERED: Final = 10_000  # rests of plans, see `Remembered`
 class AgentError(ValueError):
     """An agent that cannot be made, or whose answer is invalid.
 
-    Its text is ``agent 'NAME': reason``.
-
-    Attributes:
-        agent: the agent's name or spec string.
-        reason: a description of what is wrong.
+    Its text is ``agent 'NAME': reason``; both are attributes, ``agent`` and ``reason``.
     """
 
     def __init__(self, agent: str, reason: str) -> None:
@@ -38,24 +34,20 @@ class AgentError(ValueError):
 
 
 class Opinion(NamedTuple):
-    """An agent's opinion of games that wait for a decision; None where it has no opinion.
-
-    Attributes:
-        probabilities: ``(N, 95)`` the probability of each action; rows sum to 1.
-        values: ``(N, teams)`` each team's win probability; rows sum to 1.
-    """
+    """An agent's opinion of games that wait for a decision; None where it has no opinion."""
 
     probabilities: npt.NDArray[np.float64] | None = None
+    """``(N, 95)`` the probability of each action; rows sum to 1."""
     values: npt.NDArray[np.float64] | None = None
+    """``(N, teams)`` each team's win probability; rows sum to 1."""
 
 
 class Agent(ABC):
     """Chooses actions for whole batches of games, so that thousands can be played at once.
 
-    A subclass implements `act`. It must keep no state between calls that changes its choices, and
-    draw random numbers from ``generators`` only. Then results do not depend on how games are
-    grouped into batches. (It may store the plan of a turn under the position and the stream that
-    come next: they belong to one game.)
+    A subclass implements `act`. Results must not depend on how games are grouped into batches: it
+    keeps no state between calls that changes its choices, but for the plan of a turn under the
+    position and the stream that come next, and draws random numbers from ``generators`` only.
     """
 
     name: str = "agent"
@@ -81,43 +73,31 @@ class Agent(ABC):
         """
 
     def act_one(self, state: np.void, generator: npt.NDArray[np.uint64] | None = None) -> int:
-        """Choose an action for one game.
-
-        Args:
-            state: a record ``states[i]``.
-            generator: ``(1,)`` uint64; None: a fresh stream.
-        """
-        if generator is None:
-            generator = new_streams(None, 1)
-        return int(self.act(single(state), generator)[0])
+        """Choose an action for a game ``states[i]``; stream: ``(1,)`` uint64, None: a fresh one."""
+        stream = new_streams(None, 1) if generator is None else generator
+        return int(self.act(single(state), stream)[0])
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return the agent's opinion of games. By default it has none.
+        """Return the agent's opinion of games of one number of players; by default it has none.
 
-        It must not affect what `act` will answer. Call the function `opinion` instead, which checks
-        the result.
-
-        Args:
-            states: ``(N,)`` games of one number of players, as in `act`.
-            generators: ``(N,)`` uint64 streams to draw from, not those of the games' seats.
+        It must not affect what `act` will answer, and draws from other streams than the games'
+        seats. The function `opinion` asks for it and checks it.
         """
         return Opinion()
 
 
 class Checked(Agent):
-    """Wraps an agent from a file and checks its answers, so that errors name the agent."""
+    """Wraps an agent from a file and checks its answers, so that errors name the agent.
+
+    Raises:
+        AgentError: when an answer is not an array of integers, has the wrong shape or holds an
+            illegal action, or when the agent changed the states.
+    """
 
     def __init__(self, agent: Agent) -> None:
-        self.agent = agent
-        self.name = agent.name
+        self.agent, self.name = agent, agent.name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Return the agent's answer.
-
-        Raises:
-            AgentError: when the answer is not an array of integers, has the wrong shape or holds an
-                illegal action, or when the agent changed the states.
-        """
         before = states.tobytes()
         try:
             result = self.agent.act(states, generators)
@@ -145,8 +125,9 @@ class Checked(Agent):
     def illegal(self, state: np.void, action: int) -> AgentError:
         """Return the error of an illegal answer."""
         allowed, phase = engine.legal_actions(state).tolist(), PHASE_NAMES[int(state["phase"])]
-        reason = f"answered action {action} in phase {phase}; legal are {allowed}"
-        return AgentError(self.name, reason)
+        return AgentError(
+            self.name, f"answered action {action} in phase {phase}; legal are {allowed}"
+        )
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         return self.agent.opinion(states, generators)
@@ -158,11 +139,10 @@ def opinion(
     """Return the agent's opinion of each game, affecting neither the games nor the agent's play.
 
     Args:
-        agent: any agent; one that does not implement `Agent.opinion` has no opinion.
-        states: ``(N,)`` games of one number of players that wait for a decision. The agent does
-            not see their generators.
-        generators: ``(N,)`` uint64 streams for agents that search, advanced in place; None: the
-            same streams at every call.
+        agent: any agent; one that does not implement `Agent.opinion` has none.
+        states: ``(N,)`` games of one number of players that wait for a decision; the agent does not
+            see their generators.
+        generators: ``(N,)`` uint64 streams, advanced in place; None: the same at every call.
 
     Raises:
         AgentError: when the agent's answer is not a valid opinion.
@@ -179,9 +159,9 @@ def opinion(
     if generators is None:
         generators = new_streams(0, len(states))
     check_streams(generators, states)
-    answer = _in_portions(agent, shown, generators)
-    probabilities = _shares(answer.probabilities, (len(states), ACTIONS), "probabilities", agent)
-    values = _shares(answer.values, (len(states), TEAMS[players]), "values", agent)
+    answer, n = _in_portions(agent, shown, generators), len(states)
+    probabilities = _shares(answer.probabilities, (n, ACTIONS), "probabilities", agent)
+    values = _shares(answer.values, (n, TEAMS[players]), "values", agent)
     if probabilities is not None and probabilities[mask == 0].any():
         row, action = np.argwhere((probabilities > 0) & (mask == 0))[0]
         raise AgentError(
@@ -200,10 +180,10 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
     ]
     if len(result) <= 1:
         return result[0] if result else Opinion(*agent.opinion(states, generators))
-    columns = [
-        [rows for rows in column if rows is not None] for column in zip(*result, strict=True)
-    ]
-    return Opinion(*(np.concatenate(rows) if rows else None for rows in columns))
+    columns = (
+        [part for part in column if part is not None] for column in zip(*result, strict=True)
+    )
+    return Opinion(*(np.concatenate(parts) if parts else None for parts in columns))
 
 
 def _shares(
@@ -235,28 +215,19 @@ def _shares(
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     """Draw one random number in [0, 1) from each stream, in place: ``(N,)`` float64."""
-    bits = random_bits(generators)
-    return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)
+    return np.asarray((random_bits(generators) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def drawn(
     chances: npt.NDArray[np.float64], generators: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.int64]:
-    """Draw one column per row, in proportion to its entry, with one number from each stream.
+    """Draw one column per row of ``(N, K)`` chances, in proportion to its entry: ``(N,)``.
 
-    Args:
-        chances: ``(N, K)``, not negative; rows need not sum to 1.
-        generators: ``(N,)`` uint64 streams, advanced in place.
-
-    Returns:
-        ``(N,)`` columns.
+    Chances are not negative, and rows need not sum to 1. Each stream gives one number, in place.
     """
     heights = chances.cumsum(axis=1)
     height = uniforms(generators) * heights[:, -1]
     return (heights <= height[:, None]).sum(axis=1)
-
-
-# ------------------------------------------------------------------------------------ plans
 
 
 class Remembered:

@@ -1,20 +1,15 @@
-"""Agents whose choice is a kernel: they can play many decisions in one call.
+"""Agents whose choice is a kernel: they play on in thousands of games in one call.
 
-Such an agent plays on in thousands of games until another agent must decide, without returning to
-Python in between. Code that plays games asks `is_compiled` and uses `CompiledAgent.play_on` for
-these agents, `Agent.act` for all others. Both ways take the same decisions from the same streams.
-
-A bot writes its choice as a kernel, ``choose(s, bits, context) -> (action, bits)``: ``s`` is a
-game that waits for a decision, ``bits`` is its random stream, and ``context`` holds all else that
-the bot needs (`CompiledAgent.context`). `Entries.of` compiles the loops around it. The shortest
-example is `carolus_env.bots.random`. A bot that thinks once a turn is a `CompiledByTurns`.
+Code that plays games asks `is_compiled`, and uses `CompiledAgent.play_on` for these agents,
+`Agent.act` for all others; both take the same decisions from the same streams. The shortest example
+is `carolus_env.bots.random`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +20,7 @@ from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.engine.streams import check_streams
-from carolus_env.planning.plans import actions_of, first_of, plan_of, rest_of
+from carolus_env.planning.plans import actions_of, plan_of
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel
@@ -36,57 +31,104 @@ class Entries(NamedTuple):
     """The loops around a compiled bot's choice."""
 
     act: Callable[..., None]
-    """``(states, generators, actions, rows, context)``: one decision in each game of ``rows``."""
+    """``(states, generators, actions, rests, rows, context)``: one decision in each game of
+    ``rows``."""
     play_on: Callable[..., int]
-    """``(states, generators, seating, number, rows, context)``: plays games on, see
+    """``(states, generators, seating, number, rows, context, check)``: plays games on, see
     `CompiledAgent.play_on`, and returns the number of decisions."""
-    choose: Callable[..., tuple[int, int]]
-    """The choice."""
-    plans: bool
-    """True: the choice is of plans."""
 
     @classmethod
-    def of(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
-        """Compile the loops around ``choose``, a kernel."""
-
-        @entry
-        def act(states: Records, generators: U64, actions: I64, rows: Any, context: Any) -> None:
-            for g in rows:
-                actions[g], generators[g] = choose(states[g], generators[g], context)
-
-        return cls(act, _playing_on(_decide, choose), choose, False)
-
-    @classmethod
-    def of_plans(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
-        """Compile the loops around a kernel that chooses plans, for a `CompiledByTurns`.
+    def of(cls, choose: Callable[..., tuple[int, int, int]]) -> Entries:
+        """Compile the loops around a choice.
 
         Args:
-            choose: ``(s, rest, bits, context) -> (plan, bits)``: ``rest`` is what is left of the
-                plan chosen before, 0: nothing. In ``act`` the actions are these plans.
+            choose: a kernel ``(s, rest, bits, context) -> (action, rest, bits)``: of a game that
+                waits for a decision, its random stream, and what `CompiledAgent.context` returns.
+                ``rest`` is what is left of the plan that the bot has for this turn
+                (`planning.plans`), 0: nothing. A bot that plans no turns returns 0.
         """
 
         @entry
-        def act(states: Records, generators: U64, plans: I64, rows: Any, context: Any) -> None:
+        def act(
+            states: Records, generators: U64, actions: I64, rests: I64, rows: Any, context: Any
+        ) -> None:
             for g in rows:
-                plans[g], generators[g] = choose(states[g], plans[g], generators[g], context)
+                chosen = choose(states[g], rests[g], generators[g], context)
+                actions[g], rests[g], generators[g] = chosen
 
-        return cls(act, _playing_on(_decide_plan, choose), choose, True)
+        @entry
+        def play_games_on(
+            states: Records, generators: U64, seating: Any, number: Int, rows: Any,
+            context: Any, check: Any,
+        ) -> Any:  # fmt: skip
+            decisions = 0
+            for i in range(rows.shape[0]):
+                turn = _Turn(choose, generators, seating, number, rows[i], context, check)
+                decisions += play_on(_decide, roll_own, states[rows[i]], int64(0), turn)[0]
+            return decisions
+
+        return cls(act, play_games_on)
 
 
-def _playing_on(act: Any, choose: Callable[..., tuple[int, int]]) -> Callable[..., int]:
-    """Compile the loop of `Entries.play_on`; ``act`` is that of `engine.stepping.play_on`."""
+class _Check(NamedTuple):
+    """What the choices of an agent from a file are checked by."""
 
-    @entry
-    def play_games_on(
-        states: Records, generators: U64, seating: Any, number: Int, rows: Any, context: Any
-    ) -> Any:
-        decisions = 0
-        for i in range(rows.shape[0]):
-            turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
-            decisions += play_on(act, roll_own, states[rows[i]], int64(0), turn)[0]
-        return decisions
+    memory: npt.NDArray[np.uint8]  # (N, B) the bytes of the games
+    before: npt.NDArray[np.uint8]  # (B,) those of a game before the choice
+    fault: npt.NDArray[np.int64]  # (2,) the row and the action of a choice that fails, or -1
 
-    return play_games_on
+
+class _Turn(NamedTuple):
+    """Context of an agent that plays a game on; see `Entries.play_on`."""
+
+    choose: Callable[..., tuple[int, int, int]]
+    generators: npt.NDArray[np.uint64]
+    seating: npt.NDArray[np.int64]
+    number: int
+    row: int
+    context: Any
+    check: _Check | None
+
+
+@inlined
+def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
+    """Take the decision if it is the agent's, and passes: an ``act`` of `stepping.play_on`."""
+    seat = int64(s["player"])
+    if turn.seating[turn.row, seat] != turn.number:
+        return False, rest
+    column = seat if turn.generators.shape[1] > 1 else 0
+    if not _keep(turn.row, turn.check):
+        return False, rest
+    bits = turn.generators[turn.row, column]
+    action, left, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
+    if not _passes(s, int64(action), turn.row, turn.check):
+        return False, rest
+    turns.play(s, action)
+    return True, int64(left)
+
+
+@kernel
+def _keep(row: Int, check: _Check | None) -> bool:
+    """Keep the game as it is before a choice; returns False once a choice has failed."""
+    if check is not None:
+        if check.fault[0] >= 0:
+            return False
+        for i in range(check.before.shape[0]):
+            check.before[i] = check.memory[row, i]
+    return True
+
+
+@kernel
+def _passes(s: np.void, action: Int, row: Int, check: _Check | None) -> bool:
+    """Return whether a choice is legal and left the game as it was; if not, note it."""
+    if check is not None:
+        same = True
+        for i in range(check.before.shape[0]):
+            same &= check.before[i] == check.memory[row, i]
+        if not same or not legal.is_legal(s, action):
+            check.fault[0], check.fault[1] = row, action
+            return False
+    return True
 
 
 class CompiledAgent(Agent):
@@ -98,23 +140,33 @@ class CompiledAgent(Agent):
     """
 
     entries: ClassVar[Entries]
+    _remembered: Remembered
+    _contexts: dict[int, list[Any]]  # those not in use, by the number of players
 
-    def context(self) -> Any:
-        """Return the choice's parameters and scratch, besides the game and its stream."""
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        agent = super().__new__(cls)
+        agent._remembered, agent._contexts = Remembered(), defaultdict(list)
+        return agent
+
+    def context(self, players: int) -> Any:
+        """Return the choice's parameters and scratch for games of ``players`` players.
+
+        It is kept, and used for one call at a time.
+        """
         return None
-
-    def contexts(self, states: States, rows: Ints) -> Iterable[tuple[Ints, Any]]:
-        """Return groups of the rows, each with the context for its games."""
-        return [(rows, self.context())]
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
-        actions = np.empty(len(states), np.int64)
-        for rows, context in self.contexts(states, np.arange(len(states))):
-            for portion in cancellation.portions(len(rows)):
-                self.entries.act(states, generators, actions, rows[portion], context)
-        return actions
+        actions, rests = chosen = np.zeros((2, len(states)), np.int64)
+        if len(self._remembered):
+            rests[:] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
+        for rows, context in self._portions(states, np.arange(len(states))):
+            self.entries.act(states, generators, actions, rests, rows, context)
+        if not rests.any():
+            return actions
+        plans = [[action, *actions_of(rest)] for action, rest in chosen.T.tolist()]
+        return self._remembered.keep(states, generators, plans)
 
     def play_on(
         self,
@@ -127,7 +179,7 @@ class CompiledAgent(Agent):
         """Decide in each game, again and again, until another agent must decide or it is over.
 
         This is `act` and `engine.step` in turns, with the same draws; due dice are rolled. The
-        arguments are not checked: the caller must have checked them.
+        caller must have checked the arguments. Returns the number of decisions taken.
 
         Args:
             states: ``(N,)`` games in which no roll is due, played on in place.
@@ -136,55 +188,64 @@ class CompiledAgent(Agent):
             seating: ``(N, players)`` int64, the number of the agent at each seat.
             number: this agent's number in ``seating``.
             rows: ``(M,)`` int64, the games to play on; None: all.
-
-        Returns:
-            The number of decisions taken.
         """
+        return self._play_on(states, generators, seating, number, rows, None)
+
+    def _play_on(
+        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None,
+        check: _Check | None,
+    ) -> int:  # fmt: skip
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
-        for group, context in self.contexts(states, chosen):
-            for portion in cancellation.portions(len(group)):
-                decisions += self.entries.play_on(
-                    states, generators, seating, number, group[portion], context
-                )
+        for portion, context in self._portions(states, chosen):
+            given = states, generators, seating, number, portion, context, check
+            decisions += self.entries.play_on(*given)
+            if check is not None and check.fault[0] >= 0:
+                break
         return decisions
 
-
-class CompiledByPlayers(CompiledAgent):
-    """A compiled agent whose choice needs another context for each number of players.
-
-    A subclass sets `entries` and overrides `context_of`.
-    """
-
-    def context_of(self, players: int) -> Any:
-        """Return the choice's parameters and scratch for games of ``players`` players."""
-        raise NotImplementedError
-
-    def contexts(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
+    def _portions(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
+        """Yield portions of the rows, each with a context that no other thread uses meanwhile."""
         players = states["players"][rows]
-        for count in np.unique(players).tolist():
-            yield rows[players == count], self.context_of(count)
+        for count in sorted(set(players.tolist())):
+            unused, group = self._contexts[count], rows[players == count]
+            try:
+                context = unused.pop()
+            except IndexError:
+                context = self.context(count)
+            try:
+                for portion in cancellation.portions(len(group)):
+                    yield group[portion], context
+            finally:
+                unused.append(context)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_contexts"}
 
 
-class CompiledByTurns(CompiledByPlayers):
-    """A compiled agent that chooses a plan for its whole turn, and remembers what is left of it.
+class CheckedCompiled(Checked, CompiledAgent):
+    """A compiled agent from a file: it plays on in compiled code, which checks its choices."""
 
-    Its `entries` are those of `Entries.of_plans`.
-    """
+    def __init__(self, agent: CompiledAgent) -> None:
+        super().__init__(agent)
+        self._compiled = agent
 
-    def __init__(self) -> None:
-        self._remembered = Remembered()
-
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        as_states(states)
-        check_streams(generators, states)
-        rests = self._remembered.rests(states, generators)
-        plans = np.array([plan_of(rest) for rest in rests], np.int64)
-        for rows, context in self.contexts(states, np.arange(len(states))):
-            for portion in cancellation.portions(len(rows)):
-                self.entries.act(states, generators, plans, rows[portion], context)
-        return self._remembered.keep(states, generators, list(map(actions_of, plans.tolist())))
-
-    play_on = CompiledByPlayers.play_on  # takes the decisions of this `act`, see `is_compiled`
+    def play_on(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        seating: npt.NDArray[np.int64],
+        number: int,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> int:
+        memory = states.view(np.uint8).reshape(len(states), -1)
+        check = _Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
+        decisions = self._compiled._play_on(states, generators, seating, number, rows, check)
+        row, action = check.fault.tolist()
+        if row < 0:
+            return decisions
+        if (memory[row] != check.before).any():
+            raise AgentError(self.name, CHANGED)
+        raise self.illegal(states[row], action)
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
@@ -198,50 +259,6 @@ def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
         if "act" in vars(owner):
             return False
     return False
-
-
-class PlayOnContext(NamedTuple):
-    """Context of an agent that plays a game on; the fields are those of `Entries.play_on`."""
-
-    choose: Callable[..., tuple[int, int]]
-    generators: npt.NDArray[np.uint64]
-    seating: npt.NDArray[np.int64]
-    number: int
-    row: int
-    context: Any
-
-
-@kernel
-def _column(s: np.void, turn: PlayOnContext) -> Int:
-    """Return the column of the agent's stream; -1: another agent is to move."""
-    seat = int64(s["player"])
-    if turn.seating[turn.row, seat] != turn.number:
-        return -1
-    return seat if turn.generators.shape[1] > 1 else 0
-
-
-@inlined
-def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
-    """Take the decision if it is the agent's: an ``act`` of `engine.stepping.play_on`."""
-    column = _column(s, turn)
-    if column < 0:
-        return False, carried
-    bits = turn.generators[turn.row, column]
-    action, turn.generators[turn.row, column] = turn.choose(s, bits, turn.context)
-    turns.play(s, action)
-    return True, carried
-
-
-@inlined
-def _decide_plan(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
-    """Take the decision if it is the agent's, and carry the rest of the plan: as `_decide`."""
-    column = _column(s, turn)
-    if column < 0:
-        return False, rest
-    bits = turn.generators[turn.row, column]
-    plan, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
-    turns.play(s, first_of(plan))
-    return True, rest_of(plan)
 
 
 # ------------------------------------------------------------------------------------ errors
@@ -275,128 +292,3 @@ def with_errors(
         return probabilities
     masks = engine.legal_masks(states)
     return (1 - errors) * probabilities + errors * masks / masks.sum(axis=1, keepdims=True)
-
-
-# ------------------------------------------------------------------------------------ checked
-
-
-class CheckedCompiled(Checked, CompiledAgent):
-    """A compiled agent from a file: it plays on in compiled code, which checks its choices."""
-
-    def __init__(self, agent: CompiledAgent) -> None:
-        super().__init__(agent)
-        self._compiled = agent
-
-    def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        number: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        """Play on as `CompiledAgent.play_on`."""
-        agent, decisions = self._compiled, 0
-        play = _playing_on_checked(agent.entries.choose, agent.entries.plans)
-        memory = states.view(np.uint8).reshape(len(states), -1)
-        before, fault = np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64)
-        chosen = np.arange(len(states)) if rows is None else rows
-        for group, context in agent.contexts(states, chosen):
-            for portion in cancellation.portions(len(group)):
-                given = states, generators, seating, number, group[portion], context
-                decisions += play(*given, memory, before, fault)
-                if fault[0] >= 0:
-                    row, action = fault.tolist()
-                    if (memory[row] != before).any():
-                        raise AgentError(self.name, CHANGED)
-                    raise self.illegal(states[row], action)
-        return decisions
-
-
-class CheckedContext(NamedTuple):
-    """Context of an agent that plays a game on, and whose choices are checked."""
-
-    turn: PlayOnContext  # The context without checks
-    memory: npt.NDArray[np.uint8]  # ``(N, B)``: the bytes of the games
-    before: npt.NDArray[np.uint8]  # ``(B,)``: those of the game before the choice
-    fault: npt.NDArray[np.int64]  # ``(2,)``: the row and the action of a choice that fails, or -1
-
-
-@cache
-def _playing_on_checked(choose: Callable[..., tuple[int, int]], plans: bool) -> Callable[..., int]:
-    """Compile the loop of `CheckedCompiled.play_on`."""
-    act = _decide_plan_checked if plans else _decide_checked
-
-    @entry
-    def play_games_on(
-        states: Records,
-        generators: U64,
-        seating: Any,
-        number: Int,
-        rows: Any,
-        context: Any,
-        memory: Any,
-        before: Any,
-        fault: I64,
-    ) -> Any:
-        decisions = 0
-        for i in range(rows.shape[0]):
-            turn = PlayOnContext(choose, generators, seating, number, rows[i], context)
-            checked = CheckedContext(turn, memory, before, fault)
-            decisions += play_on(act, roll_own, states[rows[i]], int64(0), checked)[0]
-            if fault[0] >= 0:
-                break
-        return decisions
-
-    return play_games_on
-
-
-@inlined
-def _decide_checked(s: np.void, count: Any, carried: Any, checked: Any) -> Any:
-    """Take the decision as `_decide`, if it passes."""
-    turn = checked.turn
-    column = _column(s, turn)
-    if column < 0:
-        return False, carried
-    _keep(checked)
-    bits = turn.generators[turn.row, column]
-    action, turn.generators[turn.row, column] = turn.choose(s, bits, turn.context)
-    if not _passes(s, int64(action), checked):
-        return False, carried
-    turns.play(s, action)
-    return True, carried
-
-
-@inlined
-def _decide_plan_checked(s: np.void, count: Any, rest: Any, checked: Any) -> Any:
-    """Take the decision as `_decide_plan`, if it passes."""
-    turn = checked.turn
-    column = _column(s, turn)
-    if column < 0:
-        return False, rest
-    _keep(checked)
-    bits = turn.generators[turn.row, column]
-    plan, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
-    if not _passes(s, int64(first_of(plan)), checked):
-        return False, rest
-    turns.play(s, first_of(plan))
-    return True, rest_of(plan)
-
-
-@kernel
-def _keep(checked: CheckedContext) -> None:
-    """Keep the game as it is before a choice."""
-    for i in range(checked.before.shape[0]):
-        checked.before[i] = checked.memory[checked.turn.row, i]
-
-
-@kernel
-def _passes(s: np.void, action: Int, checked: CheckedContext) -> bool:
-    """Return whether a choice is legal and left the game as it was; if not, note it."""
-    same = True
-    for i in range(checked.before.shape[0]):
-        same &= checked.before[i] == checked.memory[checked.turn.row, i]
-    if same and legal.is_legal(s, action):
-        return True
-    checked.fault[0], checked.fault[1] = checked.turn.row, action
-    return False

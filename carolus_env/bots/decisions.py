@@ -19,7 +19,7 @@ from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams
-from carolus_env.networks.decisions import DecisionModel, forward
+from carolus_env.networks.decisions import DecisionModel, forward, softmax
 
 
 class DecisionsBot(Agent):
@@ -30,10 +30,7 @@ class DecisionsBot(Agent):
     def __init__(self, model: DecisionModel | None = None) -> None:
         self._only = model
 
-    def act(
-        self, states: States, generators: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.integer[Any]]:
-        """See `Agent.act`."""
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         players = as_states(states)["players"]
         check_streams(generators, states)
         actions = np.zeros(len(states), np.int64)
@@ -45,15 +42,12 @@ class DecisionsBot(Agent):
         """Return the policy, and win probabilities from what it expects each seat to be paid."""
         players = common_players(states, "opinions")
         logits, values = (answer.astype(np.float64) for answer in self._answer(states))
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         each, teams = np.arange(len(states))[:, None], TEAMS[players]
         payoffs = np.zeros((len(states), teams))  # of partners the same
         seats = (states["player"][:, None] + np.arange(players)) % players
         payoffs[each, states["team"][each, seats]] = values
         shares = np.maximum((teams - 1) * payoffs + 1, 1e-6)
-        return Opinion(
-            odds / odds.sum(axis=1, keepdims=True), shares / shares.sum(axis=1, keepdims=True)
-        )
+        return Opinion(softmax(logits, np), shares / shares.sum(axis=1, keepdims=True))
 
     def _model(self, players: int) -> DecisionModel:
         """Return the model for a number of players."""
@@ -77,9 +71,9 @@ class DecisionsBot(Agent):
 
 @cache
 def _of_the_package(players: int) -> DecisionModel:
-    return DecisionModel.load(path_of("decisions", f"{players}p"))
+    return load(f"{players}p")
 
 
-def make_decisions(argument: str) -> Agent:
-    """Make ``decisions:ARGUMENT``: a model's name or path, or nothing."""
-    return DecisionsBot(DecisionModel.load(path_of("decisions", argument)) if argument else None)
+def load(name: str) -> DecisionModel:
+    """Read a model by its name or path."""
+    return DecisionModel.load(path_of("decisions", name))

@@ -26,9 +26,9 @@ _GAME: Final = ("carolus_env.engine", "carolus_env.bots.lockstep")
 def fingerprint(agent: Agent, players: int) -> dict[str, str]:
     """Return a hash of each thing that decides how an agent plays, by name.
 
-    These are its Python file and the user's modules that it imports, the files that its spec
-    names, such as a model or a program, and ``carolus_env``: the package's code and networks behind
-    it. What an agent object holds in memory is not among them, nor are installed packages.
+    These are its Python file and the user's modules that it imports, the files that its spec names,
+    and ``carolus_env``: the package's code and networks behind it. What an agent holds in memory is
+    not among them, nor are installed packages.
     """
     own = agent.agent if isinstance(agent, Checked) else agent
     maker: Any = own.function if isinstance(own, FunctionAgent) else type(own)

@@ -1,8 +1,7 @@
 """``greedy``: the best immediate gain, one decision at a time.
 
-It tries every legal action and compares the positions right after them: by its team's lead in
-castles over the other teams, then by clans. Ties are broken at random. It foresees neither dice
-nor later decisions, not even those of the same turn.
+It compares the positions right after every legal action: by its team's lead in castles over the
+other teams, then by clans. It foresees neither dice nor later decisions.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ class GreedyOptions(BotOptions):
 
 
 class Greedy(NamedTuple):
-    """Context of the kernel: parameters and scratch."""
+    """Context of the kernel."""
 
-    errors: float  # Probability of a random move
-    scratch: States  # ``(1,)`` STATE: the position after an action
+    errors: float  # probability of a random move
+    scratch: States  # (1,) the position after an action
 
 
 @kernel
@@ -60,14 +59,14 @@ def standing(s: np.void, team: Int) -> Int:
 
 
 @kernel
-def choose(s: np.void, bits: Bits, greedy: Greedy) -> tuple[Int, Bits]:
-    """Return the best action, ties broken at random, and the advanced stream; a `Greedy`.
+def choose(s: np.void, rest: Int, bits: Bits, greedy: Greedy) -> tuple[Int, Int, Bits]:
+    """Return the best action, ties broken at random, no plan, and the advanced stream.
 
     The action is -1 when no decision is due.
     """
     chosen, bits = error(s, bits, greedy.errors)
     if chosen >= 0:
-        return chosen, bits
+        return chosen, 0, bits
     team = int64(s["team"][s["player"]])
     legal_set = legal.legal_set(s)
     scratch, best, ties = greedy.scratch, -(1 << 30), 0
@@ -84,7 +83,7 @@ def choose(s: np.void, bits: Bits, greedy: Greedy) -> tuple[Int, Bits]:
             bits = generator.step(bits)
             if generator.below(generator.mix(bits), ties) == 0:
                 chosen = action
-    return chosen, bits
+    return chosen, 0, bits
 
 
 @entry
@@ -97,7 +96,7 @@ class GreedyBot(CompiledAgent):
     """Takes the best immediate gain in castles, then in clans; ties are broken at random.
 
     Args:
-        options: the bot's options; by default those of `GreedyOptions`.
+        options: the bot's options; None: those of `GreedyOptions`.
     """
 
     name = "greedy"
@@ -106,7 +105,7 @@ class GreedyBot(CompiledAgent):
     def __init__(self, options: GreedyOptions | None = None) -> None:
         self.options = options or GreedyOptions()
 
-    def context(self) -> Greedy:
+    def context(self, players: int) -> Greedy:
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:

@@ -1,10 +1,8 @@
 """The loop that plays games in batches: agents decide, dice are rolled, and again.
 
-Games are played side by side: all agents to move are asked, each for all its games in one batch,
-then all answers are played. So results do not depend on how many games are played at once.
-
-Agents get copies of the states. The generator in a copy comes from the agent's own random stream,
-and reveals nothing about the dice to come.
+All agents to move are asked, each for all its games in one batch, then all answers are played. So
+results do not depend on how many games are played at once. Agents get copies of the states, in
+which the generator comes from their own stream, and reveals nothing about the dice to come.
 """
 
 from __future__ import annotations
@@ -38,21 +36,19 @@ Answer = Callable[[Agent, States, npt.NDArray[np.uint64]], Ints]
 class Games(NamedTuple):
     """``N`` games to be played side by side, in place."""
 
-    states: States  # ``(N,)``
-    # ``(N, players)``: the number of the agent at each seat, or `NO_AGENT`
-    tables: npt.NDArray[np.int64]
-    # ``(N, players)``: the random stream of the agent at each seat; or ``(N, 1)``: of all
-    streams: npt.NDArray[np.uint64]
+    states: States  # (N,)
+    tables: npt.NDArray[np.int64]  # (N, players) the number of each seat's agent, or `NO_AGENT`
+    streams: npt.NDArray[np.uint64]  # (N, players) each seat's random stream; or (N, 1) for all
 
 
 class Step(NamedTuple):
     """One decision in each of ``M`` games, grouped by agent."""
 
-    rows: Rows  # ``(M,)``: the games' rows
-    shown: States  # ``(M,)``: the games before the decision, as the agents observed them
-    seats: npt.NDArray[np.uint8]  # ``(M,)``: the seats that decided
-    actions: npt.NDArray[np.int64]  # ``(M,)``
-    seconds: npt.NDArray[np.float64]  # ``(M,)``: each decision's part of the time for its batch
+    rows: Rows
+    shown: States  # the games before the decision, as the agents observed them
+    seats: npt.NDArray[np.uint8]  # that decided
+    actions: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]  # each decision's part of the time for its batch
 
 
 NOTHING: Final = Step(
@@ -66,11 +62,7 @@ NOTHING: Final = Step(
 
 
 def answer(agent: Agent, states: States, streams: npt.NDArray[np.uint64]) -> Ints:
-    """Return the agent's actions; whether they are legal is checked when they are played.
-
-    Raises:
-        TypeError, ValueError: unless it answers one integer a game.
-    """
+    """Return the agent's actions, one integer a game; that they are legal is checked by `play`."""
     return engine.whole_numbers(agent.act(states, streams), "actions", len(states))
 
 
@@ -84,17 +76,16 @@ def play(
 ) -> Iterator[Step]:
     """Play games on until each is over, waits at a seat of `NO_AGENT`, or is left by ``roll``.
 
+    Each step is yielded when it is played and the dice are rolled.
+
     Args:
-        games: the games to play, changed in place.
+        games: changed in place.
         agents: the agents that ``games.tables`` names by number.
         roll: a function of the games in play, before the first decision and after each; rolls the
             dice that are due and returns the games that go on. None: all do, and roll by their own
             generators.
         rows: the games to play; None: all.
         answer: a function that asks an agent.
-
-    Yields:
-        Each step, when it is played and the dice are rolled.
 
     Raises:
         IllegalActionError: when an agent answers an illegal action. That step was not played.
@@ -110,29 +101,17 @@ def play(
             return
         rows, shown = deciding[:count], shown[:count]
         seats = shown["player"].astype(np.uint8)  # an agent might change it
-        actions, seconds = _answers(agents, shown, drawn, ends.tolist(), answer)
+        actions, seconds = np.empty(count, np.int64), np.empty(count)
+        for agent, start, end in zip(agents, ends[:-2].tolist(), ends[1:-1].tolist(), strict=True):
+            if start < end:
+                begun = time.perf_counter()
+                actions[start:end] = answer(agent, shown[start:end], drawn[start:end])
+                seconds[start:end] = (time.perf_counter() - begun) / (end - start)
         wrong = _play(states, streams, rows, drawn, actions)
         if wrong >= 0:
             raise engine.refusal(states, int(rows[wrong]), int(actions[wrong]))
         rows = go_on(rows)
         yield Step(deciding[:count], shown, seats, actions, seconds)
-
-
-def _answers(
-    agents: Sequence[Agent],
-    shown: States,
-    drawn: npt.NDArray[np.uint64],
-    ends: list[int],
-    answer: Answer,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Ask each agent for its games; returns the actions and the time that each took."""
-    actions, seconds = np.empty(len(shown), np.int64), np.empty(len(shown))
-    for agent, start, end in zip(agents, ends, ends[1:], strict=False):
-        if start < end:
-            begun = time.perf_counter()
-            actions[start:end] = answer(agent, shown[start:end], drawn[start:end])
-            seconds[start:end] = (time.perf_counter() - begun) / (end - start)
-    return actions, seconds
 
 
 def _roll_own(states: States, rows: Rows) -> Rows:
@@ -143,15 +122,9 @@ def _roll_own(states: States, rows: Rows) -> Rows:
 
 @entry
 def _ask(
-    states: Records,
-    tables: I64,
-    streams: U64,
-    rows: I64,
-    deciding: I64,
-    shown: Records,
-    drawn: U64,
-    bounds: I64,
-) -> None:
+    states: Records, tables: I64, streams: U64, rows: I64,
+    deciding: I64, shown: Records, drawn: U64, bounds: I64,
+) -> None:  # fmt: skip
     """Group the games in which an agent must decide by agent, and copy their observable states.
 
     Agent ``k`` decides in games ``deciding[bounds[k]]`` to ``deciding[bounds[k + 1] - 1]``.

@@ -1,9 +1,9 @@
 """``planner``: plans a whole turn at once, and chooses a disc by playing the round to its end.
 
-At the start of a turn it lists the plans for its paladins and the Emperor (`plans`), values the
-position after each plan (`heuristic`), and plays the best one. To choose a disc (`discs`) it plays
-the round to its end, all players acting by their best plans and no dice rolled, and values that
-position. A crown becomes the clan that leaves the best position.
+It lists the plans for its paladins and the Emperor (`plans`), and plays the one that leaves the
+best position (`heuristic`). To choose a disc (`discs`) it plays the round to its end, all players
+acting by their best plans and no dice rolled, and values that position. A crown becomes the clan
+that leaves the best position.
 """
 
 from __future__ import annotations
@@ -18,31 +18,13 @@ from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
 from carolus_env.bots.options import BotOptions
+from carolus_env.engine import rules
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CLANS,
-    CROWN_CHOICE,
-    DISC,
-    DISCS,
-    FIRST_CROWN,
-    MOVE,
-    PLACE,
-    ROLL,
-    TEAMS,
-)
 from carolus_env.engine.state import States, common_players, copy
+from carolus_env.planning import plans
 from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import advantage, chances, weights_table, write_scores
-from carolus_env.planning.plans import (
-    NONE_YET,
-    WIDTHS,
-    PlanScratch,
-    first_of,
-    list_plans,
-    play,
-    play_plan,
-)
+from carolus_env.planning.plans import WIDTHS, PlanScratch
 from carolus_env.system.arrays import F64, I64, Bits, Int, allocate, int64
 from carolus_env.system.compiler import inlined, separate
 from carolus_env.system.options import option
@@ -64,7 +46,7 @@ class PlannerOptions(BotOptions):
 
 
 class RoundScratch(NamedTuple):
-    """Scratch in which kernels play a round, reused for each position."""
+    """Scratch to play a round, reused for each position."""
 
     plan: PlanScratch
     plans: Annotated[I64, 1]  # the best plan of a turn
@@ -75,40 +57,34 @@ class RoundScratch(NamedTuple):
 class Planner(NamedTuple):
     """Context of the planner's kernels: parameters and scratch."""
 
-    width: int  # Allowed destinations of paladins: an index into `plans.WIDTHS`
-    errors: float  # Probability of a random move
-    weights: npt.NDArray[np.float64]  # ``(5, F)`` float64: of the evaluation, by number of players
-    scratch: RoundScratch  # Scratch to play a round
-
-
-# ------------------------------------------------------------------------------------ turns
+    width: int  # allowed destinations of paladins: an index into `plans.WIDTHS`
+    errors: float  # probability of a random move
+    weights: F64  # (5, F) of the evaluation, by number of players
+    scratch: RoundScratch
 
 
 @inlined
 def best_plan(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> Any:
     """Return the plan of the player to move that leaves the best position."""
-    list_plans(s, width, weights, scratch.plan, scratch.plans, scratch.values)
+    plans.list_plans(s, width, weights, scratch.plan, scratch.plans, scratch.values)
     return scratch.plans[0]
 
 
 @separate
 def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
     """Return the clan to make of the crown, as an action."""
-    team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
+    team, chosen, best = int64(s["team"][s["player"]]), -1, plans.NONE_YET
     clans = legal.clans_to_take(s)
-    for clan in range(CLANS):
+    for clan in range(rules.CLANS):
         if clans >> clan & 1 == 0:
             continue
         scratch.states[0] = s
-        play(scratch.states[0], FIRST_CROWN + clan)
+        plans.play(scratch.states[0], rules.FIRST_CROWN + clan)
         write_scores(scratch.states[0], weights, scratch.features, scratch.scores)
         value = advantage(scratch.scores, team, int64(s["teams"]))
         if value > best:
-            chosen, best = FIRST_CROWN + clan, value
+            chosen, best = rules.FIRST_CROWN + clan, value
     return chosen
-
-
-# ------------------------------------------------------------------------------------ rounds
 
 
 @inlined
@@ -123,11 +99,11 @@ def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> 
     """Play the best plan of every player still to act this round; no dice are rolled."""
     begun = s["round"]
     while s["round"] == begun:
-        if s["phase"] == PLACE or s["phase"] == MOVE:
-            play_plan(s, best_plan(s, width, weights, scratch))
-        elif s["phase"] == CROWN_CHOICE:
-            play(s, best_crown(s, weights, scratch.plan))
-        elif s["phase"] == ROLL:
+        if s["phase"] == rules.PLACE or s["phase"] == rules.MOVE:
+            plans.play_plan(s, best_plan(s, width, weights, scratch))
+        elif s["phase"] == rules.CROWN_CHOICE:
+            plans.play(s, best_crown(s, weights, scratch.plan))
+        elif s["phase"] == rules.ROLL:
             _skip_roll(s)
         else:
             break
@@ -144,7 +120,7 @@ def _answers(s: np.void) -> Any:
         return discs
     lowest = discs & -discs
     highest = lowest
-    for d in range(DISCS):
+    for d in range(rules.DISCS):
         if discs >> d & 1:
             highest = 1 << d
     return lowest | highest
@@ -160,28 +136,25 @@ def _value_round(s: np.void, planner: Planner, outcome: Any) -> None:
         outcome[team] = advantage(scratch.plan.scores, team, int64(s["teams"]))
 
 
-# ------------------------------------------------------------------------------------ the bot
-
-
 @separate
-def choose(s: np.void, bits: Bits, planner: Planner) -> tuple[Int, Bits]:
-    """Return the planner's decision and the stream, drawn from only for errors; a `Planner`."""
+def choose(s: np.void, rest: Int, bits: Bits, planner: Planner) -> tuple[Int, Int, Bits]:
+    """Return the planner's decision, no plan, and the stream, drawn from only for errors."""
     chosen, bits = error(s, bits, planner.errors)
     if chosen >= 0:
-        return chosen, bits
+        return chosen, 0, bits
     weights, scratch = planner.weights[int64(s["players"])], planner.scratch
-    if s["phase"] == DISC:
-        return search_discs(s, _answers, _value_round, planner, scratch.discs), bits
-    if s["phase"] == CROWN_CHOICE:
-        return best_crown(s, weights, scratch.plan), bits
-    return first_of(best_plan(s, planner.width, weights, scratch)), bits
+    if s["phase"] == rules.DISC:
+        return search_discs(s, _answers, _value_round, planner, scratch.discs), 0, bits
+    if s["phase"] == rules.CROWN_CHOICE:
+        return best_crown(s, weights, scratch.plan), 0, bits
+    return plans.first_of(best_plan(s, planner.width, weights, scratch)), 0, bits
 
 
 class PlannerBot(CompiledAgent):
     """Plans whole turns by an evaluation with fitted weights.
 
     Args:
-        options: the bot's options; by default those of `PlannerOptions`.
+        options: the bot's options; None: those of `PlannerOptions`.
         weights: ``(5, F)`` float64 of the evaluation, by number of players; None: the fitted ones.
     """
 
@@ -198,7 +171,7 @@ class PlannerBot(CompiledAgent):
         self._width = WIDTHS.index(self.options.plans)
         self._weights = weights_table(weights)
 
-    def context(self) -> Planner:
+    def context(self, players: int) -> Planner:
         errors = float(self.options.errors)
         return Planner(self._width, errors, self._weights, allocate(RoundScratch))
 
@@ -209,11 +182,11 @@ class PlannerBot(CompiledAgent):
         """
         planner = PlannerBot(replace(self.options, errors=0.0), weights=self._weights)
         choices = planner.act(states, generators)
-        ends, turns_left = copy(states), np.isin(states["phase"], (PLACE, MOVE))
+        ends, turns_left = copy(states), np.isin(states["phase"], (rules.PLACE, rules.MOVE))
         while turns_left.any():
             rows = np.flatnonzero(turns_left)
             engine.step(ends, planner.act(ends[rows], generators[rows]), rows=rows, roll=False)
-            turns_left &= np.isin(ends["phase"], (PLACE, MOVE))
-        values = chances(ends, self._weights)[:, : TEAMS[common_players(states, "opinions")]]
-        chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
+            turns_left &= np.isin(ends["phase"], (rules.PLACE, rules.MOVE))
+        values = chances(ends, self._weights)[:, : rules.TEAMS[common_players(states, "opinions")]]
+        chosen = with_errors(np.eye(rules.ACTIONS)[choices], states, self.options.errors)
         return Opinion(chosen, values)

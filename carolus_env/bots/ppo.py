@@ -1,7 +1,6 @@
 """``ppo`` plays by a policy over whole turns: it compares the positions after each candidate.
 
-`networks.network` describes the network. Models are files of your own, or ``2p``, ``3p`` and ``4p``
-of the package.
+`networks.network` describes the network.
 """
 
 from __future__ import annotations
@@ -12,21 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, AgentError, Opinion
-from carolus_env.bots.compiled import CompiledByPlayers, Entries
-from carolus_env.bots.models import Models, parse_model
+from carolus_env.bots.agent import AgentError, Opinion
+from carolus_env.bots.compiled import CompiledAgent, Entries
+from carolus_env.bots.models import Models
 from carolus_env.bots.options import BotOptions
-from carolus_env.bots.value import Ahead, CandidateSelector, discs_option, value_discs
+from carolus_env.bots.value import Ahead, CandidateSelector, discs_option, looks_ahead, value_discs
 from carolus_env.engine.kernels import generator
-from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, common_players
-from carolus_env.networks.forward import (
-    Weights,
-    log_odds,
-    reset_accumulator,
-    softmax,
-    value_after,
-)
+from carolus_env.networks.forward import Weights, log_odds, reset_accumulator, softmax, value_after
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS, first_of, list_candidates
 from carolus_env.system.arrays import F32, F64, Bits, Int, Records, float32, int64
@@ -37,15 +30,14 @@ from carolus_env.system.options import option
 class Policy(NamedTuple):
     """A policy as kernels take it: candidates with their values, logits, and scratch."""
 
-    # The candidates, K of them at most, and the network, which has a policy head
-    selector: CandidateSelector
-    odds: F32  # ``(K,)`` float32: the log odds of the team that chooses
-    logits: F32  # ``(K,)`` float32
-    probabilities: F32  # ``(K,)`` float32
+    selector: CandidateSelector  # K candidates at most; its network has a policy head
+    odds: F32  # (K,) the log odds of the team that chooses
+    logits: F32  # (K,)
+    probabilities: F32  # (K,)
 
     @classmethod
     def of(cls, players: int, weights: Weights, width: int, most: int) -> Policy:
-        """Return a policy with scratch of its own; the arguments are `CandidateSelector.of`'s."""
+        """Return a policy with scratch of its own, as `CandidateSelector.of`."""
         selector = CandidateSelector.of(players, weights, width, most)
         return cls(selector, *(np.zeros(len(selector.values), np.float32) for _ in range(3)))
 
@@ -102,9 +94,7 @@ class PpoOptions(BotOptions):
     bot = "ppo"
 
     temperature: float = option(
-        0.0,
-        "0: the likeliest candidate; 1: drawn from the policy; higher: flatter",
-        among=(0, 100),
+        0.0, "0: the likeliest candidate; 1: drawn from the policy; higher: flatter", among=(0, 100)
     )
     candidates: int = option(
         16, "turns that are scored, the planner's best ones", among=(DISCS, MOST_PLANS)
@@ -116,10 +106,9 @@ class PpoOptions(BotOptions):
 class PpoContext(NamedTuple):
     """Context of the bot's kernels."""
 
-    policy: Policy  # The policy
-    ahead: Ahead  # Parameters and scratch of looking ahead at discs
-    looks_ahead: bool  # True if the bot looks ahead at discs
-    temperature: float  # Sampling temperature; 0: the likeliest candidate
+    policy: Policy
+    ahead: Ahead
+    temperature: float  # 0: the likeliest candidate
 
 
 @separate
@@ -130,19 +119,20 @@ def consider(s: np.void, context: PpoContext) -> Int:
     *now*.
     """
     policy = context.policy
-    if s["phase"] != DISC or not context.looks_ahead:
+    if not looks_ahead(s, context.ahead):
         return evaluate_candidates(s, policy)
-    selector = policy.selector
-    count = list_candidates(s, selector.candidates)
-    value_discs(s, context.ahead, selector.candidates.plans, count, selector.values)
+    count = value_discs(s, policy.selector, context.ahead)
     for k in range(count):
         _write_logit(s, k, float32(0), policy)
     return count
 
 
 @separate
-def decide(s: np.void, bits: Bits, context: PpoContext) -> tuple[Int, Bits]:
-    """Return the chosen candidate and the stream, drawn from unless the temperature is 0."""
+def choose(s: np.void, rest: Int, bits: Bits, context: PpoContext) -> tuple[Int, Int, Bits]:
+    """Return the chosen candidate's first action, no plan, and the stream.
+
+    The stream is drawn from unless the temperature is 0.
+    """
     policy = context.policy
     count = consider(s, context)
     best = 0
@@ -155,17 +145,10 @@ def decide(s: np.void, bits: Bits, context: PpoContext) -> tuple[Int, Bits]:
             policy.logits[k] = (policy.logits[k] - most) / float32(context.temperature)
         softmax(count, policy.logits, policy.probabilities)
         best = sample(count, policy.probabilities, generator.fraction(generator.mix(bits)))
-    return policy.selector.candidates.plans[best], bits
+    return first_of(policy.selector.candidates.plans[best]), 0, bits
 
 
-@separate
-def choose(s: np.void, bits: Bits, context: PpoContext) -> tuple[Int, Bits]:
-    """Return the bot's decision, and the stream."""
-    choice, bits = decide(s, bits, context)
-    return first_of(choice), bits
-
-
-class PpoBot(CompiledByPlayers):
+class PpoBot(CompiledAgent):
     """Plays by a policy over whole turns.
 
     Each placement of a turn is chosen anew, among the turns that begin from there.
@@ -173,7 +156,7 @@ class PpoBot(CompiledByPlayers):
     Args:
         model: a model for ``model.size.players`` players with a policy head; None: the models of
             the package, each read when it is first needed.
-        options: the bot's options; by default those of `PpoOptions`.
+        options: the bot's options; None: those of `PpoOptions`.
 
     Raises:
         AgentError: for a model without a policy head.
@@ -190,27 +173,18 @@ class PpoBot(CompiledByPlayers):
         self.options = options or PpoOptions()
         self._models = Models("ppo", model)
 
-    def context_of(self, players: int) -> PpoContext:
-        """Return the context of the bot's kernels for games of ``players`` players.
-
-        Raises:
-            AgentError: for another number of players than the model was trained for.
-        """
+    def context(self, players: int) -> PpoContext:
         weights, options = self._models.weights(self.name, players), self.options
-        plans, most = WIDTHS.index(options.plans), int(options.candidates)
-        return PpoContext(
-            Policy.of(players, weights, plans, most),
-            Ahead.of(players, weights, most),
-            options.discs == "turn",
-            float(options.temperature),
-        )
+        plans = WIDTHS.index(options.plans)
+        policy = Policy.of(players, weights, plans, options.candidates)
+        return PpoContext(policy, Ahead.of(players, weights, options), float(options.temperature))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the policy over first actions, and the mean value after each."""
         players = common_players(states, "opinions")
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), MAX_TEAMS))
-        _think(states, self.context_of(players), probabilities, values)
+        _think(states, self.context(players), probabilities, values)
         return Opinion(probabilities, values[:, : TEAMS[players]])
 
 
@@ -225,8 +199,3 @@ def _think(states: Records, context: PpoContext, probabilities: F64, values: F64
             probabilities[g, first_of(selector.candidates.plans[k])] += probability
             for team in range(values.shape[1]):
                 values[g, team] += probability * selector.values[k, team]
-
-
-def make_ppo(argument: str) -> Agent:
-    """Make ``ppo:ARGUMENT``: a model's name or path or nothing, then options."""
-    return PpoBot(*parse_model("ppo", argument, PpoOptions, "ppo"))

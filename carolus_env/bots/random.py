@@ -15,10 +15,10 @@ from carolus_env.system.compiler import kernel
 
 
 @kernel
-def choose(s: np.void, bits: Bits, context: None) -> tuple[Int, Bits]:
-    """Return a legal action, uniformly at random, and the advanced stream."""
+def choose(s: np.void, rest: Int, bits: Bits, context: None) -> tuple[Int, Int, Bits]:
+    """Return a legal action, uniformly at random, no plan, and the advanced stream."""
     bits = generator.step(bits)
-    return legal.random_action(legal.legal_set(s), generator.mix(bits)), bits
+    return legal.random_action(legal.legal_set(s), generator.mix(bits)), 0, bits
 
 
 class RandomBot(CompiledAgent):

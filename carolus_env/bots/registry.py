@@ -18,21 +18,22 @@ from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, AgentError, Checked
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
-from carolus_env.bots.decisions import make_decisions
+from carolus_env.bots.decisions import DecisionsBot, load
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
+from carolus_env.bots.models import Kind, parse_model
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.ppo import PpoOptions, make_ppo
+from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
-from carolus_env.bots.search.bot import MctsBot, MctsOptions, SearchOptions, make_search
-from carolus_env.bots.value import RolloutPolicy, ValueOptions, make_value
+from carolus_env.bots.search.bot import MctsBot, MctsOptions, SearchBot, SearchOptions
+from carolus_env.bots.value import RolloutPolicy, ValueBot, ValueOptions
 from carolus_env.engine.state import States
 from carolus_env.system import failures
 from carolus_env.system.options import instance
@@ -44,14 +45,7 @@ AgentLike = str | Agent | Function
 """What `make` takes: a spec string, an agent, or a function ``act(states, generators)``."""
 
 
-class Registration(NamedTuple):
-    """A kind of agent: the function that makes one of a spec's argument, and a description."""
-
-    make: Maker
-    about: str
-
-
-_registry: dict[str, Registration] = {}
+_registry: dict[str, tuple[Maker, str]] = {}  # with a description
 
 
 class UnknownAgentError(ValueError):
@@ -65,18 +59,15 @@ def register(name: str, maker: Maker, about: str) -> None:
         name: a plain word, the first part of the spec.
         maker: gets the rest of the spec after ``name:``, empty if there is none.
         about: a description in one line.
-
-    Raises:
-        ValueError: when the name is not a plain word.
     """
     if not name.isidentifier():
         raise ValueError(f"an agent's name must be a plain word, got {name!r}")
-    _registry[name] = Registration(maker, about)
+    _registry[name] = maker, about
 
 
 def known() -> dict[str, str]:
     """Return the registered names, each with its description."""
-    return {name: entry.about for name, entry in _registry.items()}
+    return {name: about for name, (_, about) in _registry.items()}
 
 
 def is_function(spec: object) -> TypeGuard[Function]:
@@ -89,9 +80,8 @@ def make(spec: AgentLike) -> Agent:
 
     Args:
         spec: ``name``, ``name:argument``, or ``path/to/file.py:Name``, where Name is an `Agent`
-            (class or instance) or a function ``act(states, generators)``. The file finds the
-            modules beside it, which are loaded for it alone. An agent is returned unchanged; a
-            function of your program becomes an agent.
+            (class or instance) or a function ``act(states, generators)``. The modules beside a file
+            are loaded for it alone. An agent is returned unchanged; a function becomes an agent.
 
     Raises:
         UnknownAgentError: for an unknown name.
@@ -114,12 +104,10 @@ def make(spec: AgentLike) -> Agent:
     elif colon and not argument and name in _registry:
         raise AgentError(spec, f"nothing follows the colon; without arguments it is {name!r}")
     elif name in _registry:
-        agent = _registry[name].make(argument)
+        agent = _registry[name][0](argument)
     else:
-        names = ", ".join(_registry)
-        raise UnknownAgentError(
-            unknown("unknown agent", name, _registry, f"{names} or FILE.py:NAME")
-        )
+        known = f"{', '.join(_registry)} or FILE.py:NAME"
+        raise UnknownAgentError(unknown("unknown agent", name, _registry, known))
     agent.name = spec
     return agent
 
@@ -146,25 +134,22 @@ def _from_file(path: Path, name: str) -> Agent:
                 failing = f"{name}()"
                 result = result()
         except (Exception, SystemExit) as error:
-            raise AgentError(
-                str(path), f"{failing} fails with {failures.message(error)}"
-            ) from error
-    if result is None:
-        raise AgentError(str(path), f"the file has no {name!r}")
+            reason = f"{failing} fails with {failures.message(error)}"
+            raise AgentError(str(path), reason) from error
     if isinstance(result, Agent):
         return result
     if callable(result):
         return FunctionAgent(result)
-    raise AgentError(
-        str(path), f"{name!r} must be an Agent or a function, got {type(result).__name__}"
-    )
+    if result is None:
+        raise AgentError(str(path), f"the file has no {name!r}")
+    kind = type(result).__name__
+    raise AgentError(str(path), f"{name!r} must be an Agent or a function, got {kind}")
 
 
 class _Beside:
-    """The modules beside a file: it finds them, whenever it imports them, and has them alone.
+    """The modules beside a file, which has them alone: another file may have others of that name.
 
-    One of the same name beside another file is loaded for that. So they are in `sys.modules` only
-    while they are imported.
+    So they are in `sys.modules` only while they are imported.
     """
 
     def __init__(self, path: Path) -> None:
@@ -258,57 +243,46 @@ class FunctionAgent(Agent):
         return self.function(states, generators)
 
 
-def _of_higher_layer(path: str) -> Maker:
-    """Return a maker that imports ``module:name`` when called: layers import downwards."""
-    module, _, name = path.partition(":")
-
-    def make_there(argument: str) -> Agent:
-        made: Agent = getattr(importlib.import_module(module), name)(argument)
-        return made
-
-    return make_there
-
-
-def _with_options(name: str, options: type, bot: Callable[[Any], Agent]) -> Maker:
-    return lambda argument: bot(parse(name, options, argument))
-
-
-OPTIONS: Final = {
-    "random": NoOptions,
-    "decisions": NoOptions,
-    "greedy": GreedyOptions,
-    "planner": PlannerOptions,
-    "mcts": MctsOptions,
-    "ppo": PpoOptions,
-    "rollout_policy": NoOptions,
-    "search": SearchOptions,
-    "value": ValueOptions,
-}
-"""The dataclass of options of each bot in the package (see `bots.options.option`).
+_BOTS: Final[tuple[tuple[str, Callable[..., Agent], type, Kind | None, str], ...]] = (
+    ("random", lambda _: RandomBot(), NoOptions, None, "every legal action equally likely"),
+    ("greedy", GreedyBot, GreedyOptions, None,
+     "takes the best immediate gain in castles, then in clans"),
+    ("planner", PlannerBot, PlannerOptions, None,
+     "plans whole turns by an evaluation with fitted weights"),
+    ("rollout_policy", lambda _: RolloutPolicy(), NoOptions, None,
+     "plays rollouts, by the value network"),
+    ("mcts", MctsBot, MctsOptions, None,
+     "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
+    ("ppo", PpoBot, PpoOptions, "ppo", "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
+    ("value", ValueBot, ValueOptions, "value",
+     "a trained value network, after whole turns: value, value:2p, value:PATH"),
+    ("search", SearchBot, SearchOptions, "value",
+     "tree search with such a network: search:2p,sims=100"),
+)  # fmt: skip
+"""Each bot's name, how it is made of options, these, the purpose of its models, a description."""
+OPTIONS: Final = {name: options for name, _, options, _, _ in _BOTS} | {"decisions": NoOptions}
+"""The dataclass of options of each bot in the package (see `bots.options`).
 
 Pages and results files may name these bots, and no others.
 """
 
-for _name, _bot, _about in (
-    ("random", lambda _: RandomBot(), "every legal action equally likely"),
-    ("greedy", GreedyBot, "takes the best immediate gain in castles, then in clans"),
-    ("planner", PlannerBot, "plans whole turns by an evaluation with fitted weights"),
-    ("rollout_policy", lambda _: RolloutPolicy(), "plays rollouts, by the value network"),
-    ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
-):
-    register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)
-register("ppo", make_ppo, "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1")
-register(
-    "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
-)
-register("search", make_search, "tree search with such a network: search:2p,sims=100")
+
+def _maker(name: str, bot: Callable[..., Agent], kind: Kind | None) -> Maker:
+    """Return a maker of a bot with options; of one with a model its name comes first."""
+    if kind is None:
+        return lambda argument: bot(parse(name, OPTIONS[name], argument))
+    return lambda argument: bot(*parse_model(name, argument, OPTIONS[name], kind))
+
+
+for _name, _bot, _, _kind, _about in _BOTS:
+    register(_name, _maker(_name, _bot, _kind), _about)
 register(
     "decisions",
-    make_decisions,
+    lambda argument: DecisionsBot(load(argument) if argument else None),
     "a trained policy over single decisions: decisions:2p, decisions:PATH",
 )
 register(
-    "exe",
-    _of_higher_layer("carolus_env.integrations.external:make_external"),
+    "exe",  # of a higher layer
+    lambda spec: importlib.import_module("carolus_env.integrations.external").make_external(spec),
     "a program in any language: exe:./bot,seconds=1 (docs/write_a_bot.md)",
 )

@@ -5,9 +5,6 @@ evaluation, the network values the position after each of them, before the dice,
 played. Discs are valued a turn further on: every answer of the players after a disc is tried
 (`planning.discs`), the first player to act plays its best turn, and that position is valued. No
 dice lie in between, so this is exact as far as the values are. `bots.search` looks further.
-
-From top to bottom: the candidates and their values, discs, the bot, and the policy of rollouts.
-Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
 """
 
 from __future__ import annotations
@@ -18,30 +15,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.compiled import CompiledByTurns, Entries, error, errors_option, with_errors
-from carolus_env.bots.models import Models, parse_model
+from carolus_env.bots.agent import Opinion
+from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
+from carolus_env.bots.models import Models
 from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.kernels.turns import disc_of
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CROWN_CHOICE,
-    DISC,
-    MAX_TEAMS,
-    OVER,
-    ROLL,
-    TEAMS,
-)
+from carolus_env.engine.rules import ACTIONS, CROWN_CHOICE, DISC, MAX_TEAMS, OVER, ROLL, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
-from carolus_env.networks.forward import (
-    Network,
-    Weights,
-    reset_accumulator,
-    value_after,
-    value_plans,
-    write_value,
-)
+from carolus_env.networks import forward
+from carolus_env.networks.forward import Network, Weights
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import all_weights
@@ -53,28 +36,18 @@ from carolus_env.planning.plans import (
     first_of,
     list_candidates,
     play_plan,
+    rest_of,
 )
 from carolus_env.system.arrays import F64, I64, Bits, Int, Records, allocate, int64
-from carolus_env.system.compiler import entry, kernel, separate
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
 """Default destinations of paladins, the strongest ones measured, by number of teams."""
 PLANS_AHEAD: Final = {2: 16, 3: 8}
 """Maximum number of turns compared in positions ahead, by number of teams."""
-LOOKS: Final = ("now", "turn")
-"""Ways to value a disc: by the position after it, or by looking one turn ahead."""
 ROLLOUT_PLANS: Final = 8
 """Number of a turn's plans that `RolloutPolicy` compares, the planner's best ones."""
-
-
-def discs_option() -> str:
-    """Return the field ``discs`` of a bot's options."""
-    return option(
-        "turn",
-        "value of a disc: now, or after all answers and the turn of the first player to act",
-        among=LOOKS,
-    )
 
 
 # ------------------------------------------------------------------------------------ candidates
@@ -83,11 +56,10 @@ def discs_option() -> str:
 class CandidateSelector(NamedTuple):
     """Candidates with their values by a network: parameters, results and scratch."""
 
-    net: Network  # The network
-    candidates: CandidateList  # The candidates; K of them at most
-    # ``(K, 3)`` float64: each team's win probability after each candidate
-    values: npt.NDArray[np.float64]
-    after: States  # ``(1,)`` STATE: the position after a candidate
+    net: Network
+    candidates: CandidateList  # K of them at most
+    values: npt.NDArray[np.float64]  # (K, 3) each team's win probability after each candidate
+    after: States  # (1,) the position after a candidate
 
     @classmethod
     def of(cls, players: int, weights: Weights, width: int, most: int) -> CandidateSelector:
@@ -101,7 +73,7 @@ class CandidateSelector(NamedTuple):
 def value_candidates(s: np.void, selector: CandidateSelector, count: Int) -> Int:
     """Write the values after the listed candidates; returns the best one's index."""
     plans, values = selector.candidates.plans, selector.values
-    value_plans(s, plans, count, selector.net, selector.after, values)
+    forward.value_plans(s, plans, count, selector.net, selector.after, values)
     return best_of(values, s, count)
 
 
@@ -127,15 +99,16 @@ def best_candidate(s: np.void, selector: CandidateSelector) -> Int:
 class Ahead(NamedTuple):
     """Parameters and scratch of looking ahead at discs."""
 
-    # The selector of candidates in positions ahead; its scratch is not the asking player's
-    selector: CandidateSelector
-    discs: DiscScratch  # Scratch to look ahead at discs, and the win probabilities after each
+    looks: bool  # False: discs are valued as all else
+    selector: CandidateSelector  # in positions ahead; its scratch is not the asking player's
+    discs: DiscScratch  # its ``values`` are the win probabilities after each disc
 
     @classmethod
-    def of(cls, players: int, weights: Weights, most: int) -> Ahead:
-        """Allocate scratch to look ahead; the weights are shared."""
-        most = min(most, PLANS_AHEAD[TEAMS[players]])
-        return cls(CandidateSelector.of(players, weights, STOP, most), allocate(DiscScratch))
+    def of(cls, players: int, weights: Weights, options: Any) -> Ahead:
+        """Allocate scratch for a bot with the options ``candidates`` and ``discs``."""
+        most = min(options.candidates, PLANS_AHEAD[TEAMS[players]])
+        selector = CandidateSelector.of(players, weights, STOP, most)
+        return cls(options.discs == "turn", selector, allocate(DiscScratch))
 
 
 @separate
@@ -148,18 +121,27 @@ def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
         play_plan(s, best_candidate(s, selector))
     if s["phase"] != OVER and s["phase"] != ROLL:
         play_plan(s, best_candidate(s, selector))
-    reset_accumulator(selector.net)
-    write_value(s, selector.net, values)
+    forward.reset_accumulator(selector.net)
+    forward.write_value(s, selector.net, values)
+
+
+@inlined
+def looks_ahead(s: np.void, ahead: Ahead) -> bool:
+    """Return whether the candidates in ``s`` are discs to look ahead at."""
+    return s["phase"] == DISC and ahead.looks
 
 
 @separate
-def value_discs(s: np.void, ahead: Ahead, plans: I64, count: Int, values: F64) -> None:
-    """Write each team's win probability after each listed disc, by looking ahead."""
+def value_discs(s: np.void, selector: CandidateSelector, ahead: Ahead) -> Int:
+    """List the discs and write the values after them, by looking ahead; returns how many."""
+    plans, values = selector.candidates.plans, selector.values
+    count = list_candidates(s, selector.candidates)
     search_discs(s, legal.playable_discs, value_next, ahead.selector, ahead.discs)
     for k in range(count):
         disc = disc_of(first_of(plans[k]))
         for team in range(values.shape[1]):
             values[k, team] = ahead.discs.values[disc - 1, team]
+    return count
 
 
 def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
@@ -190,6 +172,15 @@ def _values_ahead(states: Records, selector: CandidateSelector, spare: Any, out:
 # ------------------------------------------------------------------------------------ the bot
 
 
+def discs_option() -> str:
+    """Return the field ``discs`` of a bot's options."""
+    return option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=("now", "turn"),
+    )
+
+
 @dataclass(frozen=True)
 class ValueOptions(BotOptions):
     """Options of `ValueBot`; see docs/bots.md."""
@@ -197,9 +188,7 @@ class ValueOptions(BotOptions):
     bot = "value"
 
     candidates: int = option(
-        64,
-        "turns that the network compares, the planner's best ones",
-        among=(1, MOST_PLANS),
+        64, "turns that the network compares, the planner's best ones", among=(1, MOST_PLANS)
     )
     plans: str = option(
         "auto",
@@ -214,78 +203,60 @@ class ValueOptions(BotOptions):
 class ValueContext(NamedTuple):
     """Context of the bot's kernels."""
 
-    selector: CandidateSelector  # The network, and the selector of candidates
-    ahead: Ahead  # Parameters and scratch of looking ahead at discs
-    looks_ahead: bool  # True if the bot looks ahead at discs
-    errors: float  # Probability of a random move
-
-    @classmethod
-    def of(cls, players: int, weights: Weights, options: ValueOptions) -> ValueContext:
-        """Return a context with scratch of its own; the weights are shared."""
-        most, teams = int(options.candidates), TEAMS[players]
-        plans = PLANS[teams] if options.plans == "auto" else options.plans
-        return cls(
-            CandidateSelector.of(players, weights, WIDTHS.index(plans), most),
-            Ahead.of(players, weights, most),
-            options.discs == "turn",
-            float(options.errors),
-        )
+    selector: CandidateSelector
+    ahead: Ahead
+    errors: float  # probability of a random move
 
 
 @separate
 def decide(s: np.void, context: ValueContext) -> Int:
     """Return the bot's choice, a plan."""
     selector = context.selector
-    plans = selector.candidates.plans
-    count = list_candidates(s, selector.candidates)
-    if s["phase"] == DISC and context.looks_ahead:
-        value_discs(s, context.ahead, plans, count, selector.values)
-        return plans[best_of(selector.values, s, count)]
-    return plans[value_candidates(s, selector, count)]
+    if not looks_ahead(s, context.ahead):
+        return best_candidate(s, selector)
+    count = value_discs(s, selector, context.ahead)
+    return selector.candidates.plans[best_of(selector.values, s, count)]
 
 
 @separate
-def choose(s: np.void, rest: Int, bits: Bits, context: ValueContext) -> tuple[Int, Bits]:
-    """Return the bot's plan, ``rest`` if it has one, and the stream, drawn from only for errors."""
+def choose(s: np.void, rest: Int, bits: Bits, context: ValueContext) -> tuple[Int, Int, Bits]:
+    """Return the next action of the bot's plan, the rest, and the stream, drawn from for errors."""
     wrong, bits = error(s, bits, context.errors)
     if wrong >= 0:
-        return wrong + 1, bits  # a plan of one action
-    return rest if rest != 0 else decide(s, context), bits
+        return wrong, 0, bits
+    plan = rest if rest != 0 else decide(s, context)
+    return first_of(plan), rest_of(plan), bits
 
 
-class ValueBot(CompiledByTurns):
+class ValueBot(CompiledAgent):
     """Plays what leads to the best position by a value network.
 
     Args:
         model: a model for ``model.size.players`` players; None: the models of the package, each
             read when it is first needed.
-        options: the bot's options; by default those of `ValueOptions`.
+        options: the bot's options; None: those of `ValueOptions`.
     """
 
     name = "value"
-    entries = Entries.of_plans(choose)
+    entries = Entries.of(choose)
 
     def __init__(
         self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
-        super().__init__()
         self.options = options or ValueOptions()
         self._models = Models("value", model)
 
-    def context_of(self, players: int) -> ValueContext:
-        """Return the context of the bot's kernels for games of ``players`` players.
-
-        Raises:
-            AgentError: for another number of players than the model was trained for.
-        """
-        return ValueContext.of(players, self._models.weights(self.name, players), self.options)
+    def context(self, players: int) -> ValueContext:
+        weights, options = self._models.weights(self.name, players), self.options
+        plans = PLANS[TEAMS[players]] if options.plans == "auto" else options.plans
+        selector = CandidateSelector.of(players, weights, WIDTHS.index(plans), options.candidates)
+        return ValueContext(selector, Ahead.of(players, weights, options), float(options.errors))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the choice, and the network's value after it."""
         players = common_players(states, "opinions")
-        context = self.context_of(players)._replace(errors=0.0)
         choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))
-        _think(states, context, choices, values)
+        _think(states, self.context(players), choices, values)
         chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
         return Opinion(chosen, values[:, : TEAMS[players]])
 
@@ -293,22 +264,17 @@ class ValueBot(CompiledByTurns):
 @entry
 def _think(states: Records, context: ValueContext, actions: I64, values: F64) -> None:
     """Write each game's first action of the choice, and the value after the whole choice."""
-    selector = context.selector
+    selector, ahead = context.selector, context.ahead
     for g in range(states.shape[0]):
         s = states[g]
         choice = decide(s, context)
         actions[g] = first_of(choice)
-        if s["phase"] == DISC and context.looks_ahead:
+        if looks_ahead(s, ahead):
             for team in range(values.shape[1]):
-                values[g, team] = context.ahead.discs.values[disc_of(actions[g]) - 1, team]
+                values[g, team] = ahead.discs.values[disc_of(actions[g]) - 1, team]
         else:
-            reset_accumulator(selector.net)
-            value_after(s, choice, selector.net, selector.after, values[g])
-
-
-def make_value(argument: str) -> Agent:
-    """Make ``value:ARGUMENT``: a model's name or path or nothing, then options."""
-    return ValueBot(*parse_model("value", argument, ValueOptions, "value"))
+            forward.reset_accumulator(selector.net)
+            forward.value_after(s, choice, selector.net, selector.after, values[g])
 
 
 # ------------------------------------------------------------------------------------ rollouts
@@ -317,12 +283,13 @@ def make_value(argument: str) -> Agent:
 @separate
 def choose_quickly(
     s: np.void, rest: Int, bits: Bits, selector: CandidateSelector
-) -> tuple[Int, Bits]:
-    """Return the rest of the plan, or the best candidate by the position after it; the stream."""
-    return (rest if rest != 0 else best_candidate(s, selector)), bits
+) -> tuple[Int, Int, Bits]:
+    """Return the next action of the best plan by the position after it, as `choose`."""
+    plan = rest if rest != 0 else best_candidate(s, selector)
+    return first_of(plan), rest_of(plan), bits
 
 
-class RolloutPolicy(CompiledByTurns):
+class RolloutPolicy(CompiledAgent):
     """Plays discs, crowns and one of eight whole turns by the package's value network.
 
     Labels of positions rest on the play of rollouts, so this is a bot of its own: the options of
@@ -330,13 +297,11 @@ class RolloutPolicy(CompiledByTurns):
     """
 
     name = "rollout_policy"
-    entries = Entries.of_plans(choose_quickly)
+    entries = Entries.of(choose_quickly)
 
     def __init__(self) -> None:
-        super().__init__()
         self._models = Models("value", None)
 
-    def context_of(self, players: int) -> CandidateSelector:
-        """Return the network and the selector of candidates for games of ``players`` players."""
+    def context(self, players: int) -> CandidateSelector:
         weights = self._models.weights(self.name, players)
         return CandidateSelector.of(players, weights, STOP, ROLLOUT_PLANS)

@@ -28,9 +28,9 @@ EPSILON: Final = np.float32(1e-6)
 class Deltas(NamedTuple):
     """Scratch: the gradient of a loss with respect to the outputs of each layer."""
 
-    scores: F32  # ``(teams,)`` float32; with a policy head there is one more
-    second: F32  # ``(hidden,)`` float32: before the rectifier
-    sums: F32  # ``(width,)`` float32: before the rectifier
+    scores: F32  # (teams,); with a policy head there is one more
+    second: F32  # (hidden,) before the rectifier
+    sums: F32  # (width,) before the rectifier
 
     @classmethod
     def new(cls, activations: Activations) -> Deltas:
@@ -59,13 +59,8 @@ def backpropagate(
 ) -> None:
     """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``.
 
-    Args:
-        weights: the network's weights.
-        stage: the position's stage.
-        hidden: ``(hidden, width - LINEAR)`` float32: the stage's hidden layer, transposed, so that
-            the innermost loop is over consecutive numbers.
-        activations: the position's activations.
-        deltas: a `Deltas`.
+    ``hidden`` is the stage's hidden layer, transposed: ``(hidden, width - LINEAR)``, so that the
+    innermost loop is over consecutive numbers.
     """
     scores, second, sums = deltas.scores, deltas.second, deltas.sums
     wide, count = activations.first.shape[0], second.shape[0]
@@ -91,23 +86,13 @@ def backpropagate(
 
 @kernel
 def learn_layers(
-    change: Callable[..., Any],
-    targets: Weights,
-    states: Weights,
-    stage: Int,
-    activations: Activations,
-    deltas: Deltas,
-    rate: np.float32,
-) -> None:
-    """Use the gradients of a stage's layers, those after the first.
+    change: Callable[..., Any], targets: Weights, states: Weights,
+    stage: Int, activations: Activations, deltas: Deltas, rate: np.float32,
+) -> None:  # fmt: skip
+    """Use the gradients of a stage's layers, those after the first, to change targets and states.
 
-    Args:
-        change: a kernel ``change(target, state, factor, vector, rate)`` (`adagrad` or
-            `accumulate`); the gradient of the weights to change is ``factor`` times ``vector``.
-        targets, states: `Weights`, what is changed.
-        stage: the position's stage.
-        activations, deltas: those of the position.
-        rate: learning rate, float32.
+    ``change(target, state, factor, vector, rate)`` is `adagrad` or `accumulate`; the gradient of
+    the weights to change is ``factor`` times ``vector``.
     """
     hidden, wide = activations.second.shape[0], activations.first.shape[0]
     linear, scores = activations.sums[wide:], deltas.scores
@@ -124,13 +109,9 @@ def learn_layers(
 
 @kernel
 def learn_inputs(
-    change: Callable[..., Any],
-    targets: Weights,
-    states: Weights,
-    inputs: Inputs,
-    deltas: Deltas,
-    rate: np.float32,
-) -> None:
+    change: Callable[..., Any], targets: Weights, states: Weights,
+    inputs: Inputs, deltas: Deltas, rate: np.float32,
+) -> None:  # fmt: skip
     """Use the gradients of the first layer; see `learn_layers`."""
     change(targets.bias, states.bias, float32(1), deltas.sums, rate)
     for k in range(inputs.length[0]):
@@ -169,9 +150,7 @@ def adagrad(weights: F32, squares: F32, factor: np.float32, vector: F32, rate: n
 def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
     """Take a step of Adam (Kingma and Ba, arXiv:1412.6980) for a vector, and zero its gradients.
 
-    Args:
-        weights, means, squares, gradients: vectors of float32.
-        rate: learning rate with the corrections of the first steps (`adam_rate`), float32.
+    The rate has the corrections of the first steps (`adam_rate`).
     """
     for i in range(weights.shape[0]):
         g = gradients[i]

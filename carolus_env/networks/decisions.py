@@ -27,18 +27,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env.engine import observation
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CASTLES_TO_WIN,
-    CLANS,
-    DICE,
-    DISCS,
-    MAX_PLAYERS,
-    MIN_REGIONS,
-    TEAMS,
-    TERRITORIES,
-)
+from carolus_env.engine import observation, rules
 from carolus_env.networks.files import Model
 from carolus_env.system.arrays import F32
 from carolus_env.system.options import whole_number
@@ -54,7 +43,7 @@ LEADS: Final = (-3, 4)
 """Of a player's paladins of a clan in court over the most of another player."""
 HELD: Final = (1, 4)
 """Of a player's paladins of a clan in reserve."""
-FEW_REGIONS: Final = (MIN_REGIONS, 12)
+FEW_REGIONS: Final = (rules.MIN_REGIONS, 12)
 """Of the number of regions."""
 
 # Scales bring inputs, messages and sums to the order of 1. They belong to the weights.
@@ -80,7 +69,7 @@ class Size:
     whole: int = 128  # width of the vector of the whole
 
     def __post_init__(self) -> None:
-        whole_number("players", self.players, 2, MAX_PLAYERS)
+        whole_number("players", self.players, 2, rules.MAX_PLAYERS)
         for name in ("region", "whole"):
             whole_number(name, getattr(self, name), *LIMITS)
 
@@ -99,7 +88,7 @@ class Size:
                 f"region_{layer}": (region, d),
                 f"region_{layer}_clan": (d, d),
                 f"region_{layer}_whole": (z, d),
-                f"region_{layer}_b": (TERRITORIES, d),
+                f"region_{layer}_b": (rules.TERRITORIES, d),
                 f"whole_{layer}": (z, z),
                 f"whole_{layer}_region": (d, z),
                 f"whole_{layer}_clan": (d, z),
@@ -108,18 +97,18 @@ class Size:
             clan = region = d
         return {
             **shapes,
-            "share": (z, TEAMS[self.players]),
-            "share_b": (TEAMS[self.players],),
-            "disc": (z, DISCS),
-            "disc_b": (DISCS,),
+            "share": (z, rules.TEAMS[self.players]),
+            "share_b": (rules.TEAMS[self.players],),
+            "disc": (z, rules.DISCS),
+            "disc_b": (rules.DISCS,),
             "reach_region": (d, d),
             "reach_whole": (z, d),
-            "reach_b": (DISCS, d),
+            "reach_b": (rules.DISCS, d),
             "reach": (d, 1),
             "crown": (d, 1),
             "court": (d, 1),
             "move": (d, 1),
-            "move_b": (DISCS,),
+            "move_b": (rules.DISCS,),
             "place_clan": (d, 1),
             "place_region": (d, 1),
             "pair_clan": (d, d),
@@ -155,9 +144,7 @@ def random_weights(size: Size, seed: int) -> dict[str, F32]:
             spread = 0.0
         elif name in outputs:
             spread *= 0.02
-        elif name.rstrip("01") != name or name in ("whole", "pair_region"):
-            spread *= 1.0
-        else:  # one of several terms
+        elif name[-1] not in "01" and name not in ("whole", "pair_region"):  # one of several terms
             spread *= 0.5
         weights[name] = (spread * random.standard_normal(shape)).astype(np.float32)
     return weights
@@ -169,18 +156,18 @@ def random_weights(size: Size, seed: int) -> dict[str, F32]:
 class Inputs(NamedTuple):
     """What the network sees of N positions, float32 arrays of NumPy or PyTorch."""
 
-    whole: Any  # ``(N, A)``
-    clans: Any  # ``(N, 5, B)``
-    regions: Any  # ``(N, 15, C)``
-    paladins: Any  # ``(N, 5, 15)`` paladins by clan and region, scaled
-    exists: Any  # ``(N, 15)`` 1 for each region in the circle
-    count: Any  # ``(N, 1)`` the number of regions
-    partner: Any  # ``(N, players)`` 1 for each seat of the viewer's team
+    whole: Any  # (N, A)
+    clans: Any  # (N, 5, B)
+    regions: Any  # (N, 15, C)
+    paladins: Any  # (N, 5, 15) paladins by clan and region, scaled
+    exists: Any  # (N, 15) 1 for each region in the circle
+    count: Any  # (N, 1) the number of regions
+    partner: Any  # (N, players) 1 for each seat of the viewer's team
 
 
 def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     """Arrange observations."""
-    n, teams = len(observations), TEAMS[players]
+    n, teams = len(observations), rules.TEAMS[players]
     blocks = {
         block.name: observations[:, where].reshape(n, *block.shape)
         for block, where in zip(
@@ -195,7 +182,7 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
 
     def by_clan(x: Any) -> Any:
         """Turn ``(N, K, 5, ...)`` into ``(N, 5, ...)``."""
-        return xp.moveaxis(x, 2, 1).reshape(n, CLANS, -1)
+        return xp.moveaxis(x, 2, 1).reshape(n, rules.CLANS, -1)
 
     paladins, exists = blocks["region_paladins"], blocks["region_exists"]
     count = exists.sum(1)[:, None]
@@ -203,14 +190,14 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     owned = xp.concatenate([xp.clip(castles, 0, 1), CASTLES_SCALE * castles], axis=1)
     margins = _over_others(blocks["region_strength"], xp)
     margins = margins[:, :1] if teams == 2 else margins  # the other one is its negative
-    place = _numbers(0, TERRITORIES, observations, xp)
+    place = _numbers(0, rules.TERRITORIES, observations, xp)
     after = (place + 1) * xp.clip(count - 1 - place, 0, 1)
     before = place - 1 + count * xp.clip(1 - place, 0, 1)
     regions = xp.concatenate(
         [
             exists[:, None],
             owned,
-            xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, TERRITORIES),
+            xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, rules.TERRITORIES),
             _take(owned, after[:, None], xp),
             _take(owned, before[:, None], xp),
             PALADINS_SCALE * paladins.sum(1)[:, None],
@@ -240,8 +227,8 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     whole = xp.concatenate(
         [
             *rest,
-            steps(blocks["placements_left"].reshape(n), (1, DICE[players])),
-            steps(blocks["castles"], (1, CASTLES_TO_WIN[players])).reshape(n, -1),
+            steps(blocks["placements_left"].reshape(n), (1, rules.DICE[players])),
+            steps(blocks["castles"], (1, rules.CASTLES_TO_WIN[players])).reshape(n, -1),
             steps(count[:, 0], FEW_REGIONS),
         ],
         axis=1,
@@ -315,7 +302,7 @@ def forward(
         )
     values = _payoffs(whole @ w["share"] + w["share_b"], seen.partner, xp)
 
-    within = REACH_SCALE * xp.cumsum(regions[:, 1 : DISCS + 1], 1)  # the reach of each disc
+    within = REACH_SCALE * xp.cumsum(regions[:, 1 : rules.DISCS + 1], 1)  # the reach of each disc
     reach = within @ w["reach_region"] + (whole @ w["reach_whole"])[:, None] + w["reach_b"]
     discs = whole @ w["disc"] + w["disc_b"] + (relu(reach) @ w["reach"])[:, :, 0]
     crowns = (clans @ w["crown"])[:, :, 0]
@@ -326,24 +313,28 @@ def forward(
     pairs = pairs + clans @ w["place_clan"] + xp.swapaxes(regions @ w["place_region"], 1, 2)
     places = xp.concatenate([clans @ w["court"], pairs], axis=2).reshape(len(whole), -1)
     logits = xp.concatenate([discs, crowns, moves, places], axis=1)
-    assert logits.shape[1] == ACTIONS
+    assert logits.shape[1] == rules.ACTIONS
     return logits, values
 
 
 def _payoffs(scores: Any, partner: Any, xp: ModuleType) -> Any:
     """Return each seat's expected payoff: the softmax of the teams' scores is their win shares."""
     teams = scores.shape[1]
-    odds = xp.exp(scores - xp.amax(scores, 1)[:, None])
-    shares = odds / odds.sum(1)[:, None]
-    payoffs = (teams * shares - 1) / (teams - 1)
+    payoffs = (teams * softmax(scores, xp) - 1) / (teams - 1)
     if partner.shape[1] == teams:
         return payoffs
     return partner * payoffs[:, :1] + (1 - partner) * payoffs[:, 1:]
 
 
+def softmax(scores: Any, xp: ModuleType) -> Any:
+    """Return the softmax of each row."""
+    odds = xp.exp(scores - xp.amax(scores, 1)[:, None])
+    return odds / odds.sum(1)[:, None]
+
+
 def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
     """Return the regions that 1 to 5 steps lead to, ``(N, 5)``; ``count`` is ``(N, 1)``."""
-    steps = _numbers(1, DISCS + 1, count, xp)
+    steps = _numbers(1, rules.DISCS + 1, count, xp)
     return steps - count * xp.floor((steps + 0.5) / count)
 
 

@@ -8,7 +8,7 @@ is damaged, of another format or version, or does not fit. A kind of models is a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
@@ -55,10 +55,9 @@ class Model(Generic[S]):
         ModelError: when the weights do not fit a network of that size.
     """
 
-    format: ClassVar[str]  # Format of the files, which they name
-    # Version of the files; it changes when old weights would mean something else
-    version: ClassVar[int]
-    size_type: ClassVar[type]  # The dataclass of sizes
+    format: ClassVar[str]  # of the files, which they name
+    version: ClassVar[int]  # it changes when old weights would mean something else
+    size_type: ClassVar[type]
 
     size: S
     weights: Mapping[str, npt.NDArray[np.float32]]
@@ -66,27 +65,23 @@ class Model(Generic[S]):
 
     def __post_init__(self) -> None:
         if wrong := _differences(self.weights, self.size.shapes()):
-            raise ModelError(f"the weights do not fit {self.size}: {_listed(wrong)}")
+            more = f"; and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
+            listed = "; ".join(wrong[:_LISTED]) + more
+            raise ModelError(f"the weights do not fit {self.size}: {listed}")
 
     def save(self, path: str | Path) -> None:
         """Write ``path.safetensors``; an older file stays until the new one is complete.
 
         Args:
-            path: the file's path, with or without the suffix.
+            path: with or without the suffix.
 
         Raises:
             OSError: when it cannot be written (no space, no permission).
             ModelError: when the model is larger than `LARGEST`.
-            TypeError: when ``about`` holds something that JSON cannot.
-            ValueError: when ``about`` holds NaN or an infinity.
+            TypeError, ValueError: when ``about`` holds something that JSON cannot, such as NaN.
         """
-        about = {
-            **self.versions(),
-            **asdict(self.size),
-            "sha256": self.digest(),
-            "about": dict(self.about),
-        }
-        data = tensors.to_bytes(self.weights, about)
+        own = {"sha256": self.digest(), "about": dict(self.about)}
+        data = tensors.to_bytes(self.weights, {**self.versions(), **asdict(self.size), **own})
         if len(data) > LARGEST:
             raise ModelError(f"{path}: a model of {len(data):,} bytes, allowed are {LARGEST:,}")
         write_file(file_of(path), data)
@@ -94,9 +89,6 @@ class Model(Generic[S]):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read the file that `save` wrote, without running code from it.
-
-        Args:
-            path: the file's path, with or without the suffix.
 
         Raises:
             ModelError: when the file is missing, damaged, of another kind or of another version.
@@ -109,10 +101,13 @@ class Model(Generic[S]):
             raise ModelError(f"{where}: {error}") from None
         try:
             untrusted.expect(about, **cls.versions())
-            for item in fields(cls.size_type):
-                untrusted.get(about, item.name, bool if item.type in (bool, "bool") else int)
-            size = cls.size_type(**{item.name: about[item.name] for item in fields(cls.size_type)})
-            model = cls(size, weights, untrusted.get(about, "about", dict))
+            sizes = {
+                item.name: untrusted.get(
+                    about, item.name, bool if "bool" in str(item.type) else int
+                )
+                for item in fields(cls.size_type)
+            }
+            model = cls(cls.size_type(**sizes), weights, untrusted.get(about, "about", dict))
             if untrusted.get(about, "sha256", str) != model.digest():
                 raise ModelError("damaged: its weights are not those that were saved (sha256)")
         except ModelError as error:
@@ -166,9 +161,3 @@ def _differences(
         elif not np.isfinite(result).all():
             wrong.append(f"{name} holds NaN or infinity")
     return sorted(wrong)
-
-
-def _listed(differences: Iterable[str]) -> str:
-    every = list(differences)
-    more = len(every) - _LISTED
-    return "; ".join(every[:_LISTED]) + (f"; and {more} more" if more > 0 else "")

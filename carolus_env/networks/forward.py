@@ -1,9 +1,8 @@
 """The `network` as kernels, one position after the other.
 
-`write_value` is what search and play ask: any position, over or not, gets each *team's* win
-probability. Positions that are valued one after the other are usually much alike (choices of one
-turn), so the sums of the first layer are updated by what has changed; `reset_accumulator`
-begins anew, and must be called whenever the weights have changed.
+Positions that are valued one after the other are usually much alike (choices of one turn), so the
+sums of the first layer are updated by what has changed; `reset_accumulator` begins anew, and must
+be called whenever the weights have changed.
 """
 
 from __future__ import annotations
@@ -51,12 +50,11 @@ class Weights(NamedTuple):
 class Activations(NamedTuple):
     """Scratch: the outputs of the layers for one position."""
 
-    sums: F32  # ``(width,)`` float32
-    first: F32  # ``(width - LINEAR,)`` float32
-    second: F32  # ``(hidden,)`` float32
-    # ``(teams,)`` float32, by team role; with a policy head there is one more, the residual
-    scores: F32
-    values: F32  # ``(teams,)`` float32: the value, by team role
+    sums: F32  # (width,)
+    first: F32  # (width - LINEAR,)
+    second: F32  # (hidden,)
+    scores: F32  # (teams,) by team role; with a policy head there is one more, the residual
+    values: F32  # (teams,) by team role
 
     @classmethod
     def new(cls, weights: Weights, teams: int) -> Activations:
@@ -81,11 +79,11 @@ class Accumulator(NamedTuple):
 class Network(NamedTuple):
     """A network as kernels take it: weights and scratch."""
 
-    layout: Layout  # Start of each table of rows
-    weights: Weights  # The weights
-    inputs: Inputs  # Scratch: the inputs of a position
-    activations: Activations  # Scratch: the outputs of its layers
-    accumulator: Accumulator  # Scratch: the inputs for which ``activations.sums`` were written
+    layout: Layout
+    weights: Weights
+    inputs: Inputs  # scratch: of a position
+    activations: Activations  # scratch: the outputs of its layers
+    accumulator: Accumulator  # the inputs for which ``activations.sums`` were written
 
     @classmethod
     def of(cls, players: int, weights: Weights) -> Network:
@@ -317,11 +315,9 @@ def value_plans(
 
 
 def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
-    """Return each team's win probability: ``(N, teams)`` float64; rows sum to 1.
+    """Return each team's win probability in games of one number of players, at any point.
 
-    Args:
-        states: ``(N,)`` games of one number of players, at any point.
-        weights: weights of a network for that number of players.
+    It is ``(N, teams)`` float64; rows sum to 1.
     """
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))

@@ -18,68 +18,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels.courts import most_elsewhere, reserve_size
 from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
-from carolus_env.engine.rules import (
-    CLANS,
-    DICE,
-    DISC,
-    DISCS,
-    MAX_PLAYERS,
-    MAX_TEAMS,
-    NOBODY,
-    OVER,
-    TEAMS,
-)
+from carolus_env.engine.rules import CLANS, DISC, DISCS, MAX_PLAYERS, NOBODY
 from carolus_env.engine.state import States, as_states, common_players
-from carolus_env.networks.tables import (
-    ACTION,
-    AFTERS,
-    CHOOSING,
-    DISTANCES,
-    FEWER_LEAD,
-    FEWER_MARGIN,
-    FEWER_SIZES,
-    HANDS,
-    HELD,
-    KINDS,
-    LATER,
-    LEADS,
-    LOST,
-    MARGINS,
-    MOST_AHEAD,
-    MOST_CASTLES,
-    MOST_LEAD,
-    MOST_MARGIN,
-    MOST_ROWS,
-    MOST_SIZES,
-    NOT,
-    NOW,
-    OPENING,
-    OWNERS,
-    REACHES,
-    SET_UP,
-    SMALLER,
-    TABLES,
-    WON,
-    Layout,
-    layout,
-    table_rows,
-)
+from carolus_env.networks import tables
+from carolus_env.networks.tables import HANDS, LEADS, MARGINS, MOST_ROWS, OWNERS, Layout, layout
 from carolus_env.planning.heuristic import FEATURES, write_features
-from carolus_env.system.arrays import (
-    F32,
-    F64,
-    I16,
-    I32,
-    I64,
-    Int,
-    Records,
-    allocate,
-    float32,
-    int64,
-)
+from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
@@ -93,8 +41,8 @@ class Inputs(NamedTuple):
     length: Annotated[I64, 1]  # number of rows
     rows: Annotated[I32, MOST_ROWS]  # the rows
     stage: Annotated[I64, 1]  # stage of the game, from 0 to `tables.STAGES` - 1
-    features: Annotated[F32, MAX_TEAMS * len(FEATURES)]  # the planner's, scaled, role after role
-    team_features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # scratch: of each team
+    features: Annotated[F32, rules.MAX_TEAMS * len(FEATURES)]  # the planner's, scaled, by role
+    team_features: Annotated[F64, rules.MAX_TEAMS + 1, len(FEATURES)]  # scratch: of each team
     seats: Annotated[I64, MAX_PLAYERS]  # scratch: the seat of each role
     discs: Annotated[I64, MAX_PLAYERS, 2]  # scratch: by role, kind of reach and its disc
     # Scratch: what each role can add to a region's strength in a turn: after it took a clan,
@@ -103,28 +51,11 @@ class Inputs(NamedTuple):
     taken: Annotated[I64, CLANS]  # scratch: growth of a margin by a paladin of a clan taken
 
 
-# Kernels need the sizes as numbers.
-_REGION = DISTANCES * MARGINS * OWNERS
-_REACH = REACHES * AFTERS * OWNERS
-_CLAN = HELD * LEADS * 4 * 3 * 4
-_HAND = HANDS * 2
-_HAND_PAIR = HANDS * HANDS
-_DISC = KINDS * MAX_PLAYERS * (DISCS + 1) * 2
-_DISC_PAIR = KINDS * (DISCS + 1) * (DISCS + 1) * 4
-_PALADINS = 13 * 4 * 2
-_CASTLE_PAIR = MOST_CASTLES * MOST_CASTLES
-for _name, _size in (
-    ("region", _REGION),
-    ("reach", _REACH),
-    ("clan", _CLAN),
-    ("hand", _HAND),
-    ("hands", _HAND_PAIR),
-    ("disc", _DISC),
-    ("discs", _DISC_PAIR),
-    ("paladins", _PALADINS),
-    ("castles", _CASTLE_PAIR),
-):
-    assert _size == table_rows(next(t for t in TABLES if t.name == _name), 2), _name
+# The rows of a copy of each table; none of these depends on the number of teams.
+_SIZES = {table.name: tables.table_rows(table, 2) for table in tables.TABLES}
+_REGION, _REACH, _CLAN = _SIZES["region"], _SIZES["reach"], _SIZES["clan"]
+_HAND, _HAND_PAIR, _PALADINS = _SIZES["hand"], _SIZES["hands"], _SIZES["paladins"]
+_DISC, _DISC_PAIR, _CASTLE_PAIR = _SIZES["disc"], _SIZES["discs"], _SIZES["castles"]
 
 
 # ------------------------------------------------------------------------------------ roles
@@ -150,12 +81,6 @@ def _within(number: Int, most: Int) -> Int:
     return min(max(number, -most), most)
 
 
-@kernel
-def _clipped(number: Int, low: Int, high: Int) -> Int:
-    """Return the number within the bounds, counted from the lower one."""
-    return min(max(number, low), high) - low
-
-
 # ------------------------------------------------------------------------------------ rows
 
 
@@ -170,7 +95,7 @@ def _put(inputs: Inputs, count: Int, row: Int) -> Int:
 def _write_turns(s: np.void, inputs: Inputs) -> None:
     """Write what each player can do in its next turn: ``discs``, ``spare`` and ``taken``."""
     players, phase = int64(s["players"]), s["phase"]
-    dice = DICE[players]
+    dice = rules.DICE[players]
     for clan in range(CLANS):  # what one of two teams loses the other gains
         inputs.taken[clan] = 1 + int64(s["teams"] == 2 and s["control"][clan] != NOBODY)
     for place in range(players):
@@ -182,11 +107,11 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
         highest = _HIGHEST[hand] if hand > 0 else DISCS
         played = int64(s["discs_played"][seat])
         if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
-            inputs.discs[role, 0], inputs.discs[role, 1] = NOW, played
+            inputs.discs[role, 0], inputs.discs[role, 1] = tables.NOW, played
         elif phase == DISC:
-            inputs.discs[role, 0], inputs.discs[role, 1] = CHOOSING, highest
+            inputs.discs[role, 0], inputs.discs[role, 1] = tables.CHOOSING, highest
         else:
-            inputs.discs[role, 0], inputs.discs[role, 1] = LATER, highest
+            inputs.discs[role, 0], inputs.discs[role, 1] = tables.LATER, highest
     for role in range(players):
         seat = inputs.seats[role]
         team = int64(s["team"][seat])
@@ -214,8 +139,8 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
     players, teams = int64(s["players"]), int64(s["teams"])
     n, emperor = int64(s["regions"]), int64(s["emperor"])
     views = teams if teams > 2 else 1
-    most_sizes = MOST_SIZES if teams == 2 else FEWER_SIZES
-    most_margin = MOST_MARGIN if teams == 2 else FEWER_MARGIN
+    most_sizes = tables.MOST_SIZES if teams == 2 else tables.FEWER_SIZES
+    most_margin = tables.MOST_MARGIN if teams == 2 else tables.FEWER_MARGIN
     circle_0 = strengths(s, team_in_role(s, 0))
     circle_1 = strengths(s, team_in_role(s, 1))
     circle_2 = strengths(s, team_in_role(s, 2)) if teams > 2 else circle_1
@@ -223,10 +148,8 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
     for steps in range(1, n + 1):
         region = emperor + steps
         region = region - n if region >= n else region
-        owner, castles = (
-            team_role(s, int64(s["region_owner"][region])),
-            int64(s["region_castles"][region]),
-        )
+        owner = team_role(s, int64(s["region_owner"][region]))
+        castles = int64(s["region_castles"][region])
         size = min(castles, most_sizes)
         power_0 = count_at(circle_0, region) + castles * int64(owner == 0)
         power_1 = count_at(circle_1, region) + castles * int64(owner == 1)
@@ -237,13 +160,13 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
         margin_1 = power_1 - max(power_0, power_2)
         margin_2 = power_2 - max(power_0, power_1)
         distance = steps - 1
-        distance = MOST_AHEAD if steps > MOST_AHEAD else distance
-        distance = MOST_AHEAD + 1 if steps > MOST_AHEAD + 3 else distance
-        distance = MOST_AHEAD + 2 if steps == n else distance
+        distance = tables.MOST_AHEAD if steps > tables.MOST_AHEAD else distance
+        distance = tables.MOST_AHEAD + 1 if steps > tables.MOST_AHEAD + 3 else distance
+        distance = tables.MOST_AHEAD + 2 if steps == n else distance
         for view in range(views):
             margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
-            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
-            row = distance * MARGINS + _within(margin, most_margin) + MOST_MARGIN
+            owned = size + (0 if owner in (view, NOBODY) else tables.MOST_SIZES)
+            row = distance * MARGINS + _within(margin, most_margin) + tables.MOST_MARGIN
             row = row * OWNERS + owned
             count = _put(inputs, count, layout.region + view * _REGION + row)
         for role in range(players):
@@ -253,9 +176,10 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
             for clan in range(CLANS):
                 there = int64(s["region_paladins"][clan, region])
                 most = max(most, inputs.taken[clan] * there + inputs.spare[role, clan])
-            reach = inputs.discs[role, 0] if steps <= inputs.discs[role, 1] else NOT
-            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
-            row = (reach * AFTERS + _clipped(margin + most, LOST, WON)) * OWNERS + owned
+            reach = inputs.discs[role, 0] if steps <= inputs.discs[role, 1] else tables.NOT
+            owned = size + (0 if owner in (view, NOBODY) else tables.MOST_SIZES)
+            after_turn = min(max(margin + most, tables.LOST), tables.WON) - tables.LOST
+            row = (reach * tables.AFTERS + after_turn) * OWNERS + owned
             count = _put(inputs, count, layout.reach + role * _REACH + row)
         strongest = owner
         strongest = 0 if margin_0 > 0 else strongest
@@ -276,7 +200,7 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
 def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the table clan; return the count."""
     players = int64(s["players"])
-    most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
+    most_lead = tables.MOST_LEAD if s["teams"] == 2 else tables.FEWER_LEAD
     for clan in range(CLANS):
         out = min(paladins_out(s, clan) // 4, 3)
         holder = int64(s["control"][clan])
@@ -288,7 +212,8 @@ def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> 
             if holder != NOBODY:
                 held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)
             lead = _within(int64(s["courts"][seat, clan]) - most, most_lead)
-            row = (held * LEADS + lead + MOST_LEAD) * 4 + min(int64(s["reserves"][seat, clan]), 3)
+            reserve = min(int64(s["reserves"][seat, clan]), 3)
+            row = (held * LEADS + lead + tables.MOST_LEAD) * 4 + reserve
             row = (row * 3 + min(threat, 2)) * 4 + out
             count = _put(inputs, count, layout.clan + role * _CLAN + row)
     return count
@@ -298,13 +223,15 @@ def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> 
 def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables about hands, discs and reserves; return the count."""
     players = int64(s["players"])
-    kind = SET_UP if s["round"] == 0 else (OPENING if s["phase"] == DISC else ACTION)
+    kind = tables.OPENING if s["phase"] == DISC else tables.ACTION
+    kind = tables.SET_UP if s["round"] == 0 else kind
     hand_0 = int64(s["discs_in_hand"][inputs.seats[0]])
-    disc_0, acts_0 = int64(s["discs_played"][inputs.seats[0]]), int64(inputs.discs[0, 0] == NOW)
+    disc_0 = int64(s["discs_played"][inputs.seats[0]])
+    acts_0 = int64(inputs.discs[0, 0] == tables.NOW)
     for role in range(players):
         seat = inputs.seats[role]
         hand, disc = int64(s["discs_in_hand"][seat]), int64(s["discs_played"][seat])
-        acts = int64(inputs.discs[role, 0] == NOW)
+        acts = int64(inputs.discs[role, 0] == tables.NOW)
         place = 0
         while int64(s["order"][place]) != seat:
             place += 1
@@ -325,11 +252,11 @@ def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
 @inlined
 def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables castles, circle and moment; return the count."""
-    most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
+    most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), tables.MOST_CASTLES - 1)
     for rival in range(1, int64(s["teams"])):
-        castles = min(int64(s["castles"][team_in_role(s, rival)]), MOST_CASTLES - 1)
+        castles = min(int64(s["castles"][team_in_role(s, rival)]), tables.MOST_CASTLES - 1)
         most = max(most, castles)
-        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * MOST_CASTLES + castles
+        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * tables.MOST_CASTLES + castles
         count = _put(inputs, count, row)
     lead = 1 + int64(own > most) - int64(own < most)
     count = _put(inputs, count, layout.circle + int64(s["regions"]) * 3 + lead)
@@ -341,9 +268,9 @@ def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int)
 def stage_of(s: np.void) -> Int:
     """Return the stage of the game: by the circle's regions, and whether a disc is due."""
     stage = 0
-    for regions in SMALLER:
+    for regions in tables.SMALLER:
         stage += int64(s["regions"] <= regions)
-    return stage + int64(s["phase"] == DISC) * (len(SMALLER) + 1)
+    return stage + int64(s["phase"] == DISC) * (len(tables.SMALLER) + 1)
 
 
 @separate
@@ -365,7 +292,7 @@ def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
 
 
 @kernel
-def copy_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
+def copy_inputs(inputs: Inputs, rows: Any, features: F32) -> None:
     """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
     for k in range(inputs.length[0]):
         rows[k] = inputs.rows[k]
@@ -379,24 +306,18 @@ def copy_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
 class InputArrays(NamedTuple):
     """The inputs of the network for N positions."""
 
-    # ``(N,)`` int64: the number of rows; 0: the game is over there, or nothing was kept
-    lengths: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int16]  # ``(N, MOST_ROWS)`` int16: the rows
-    # ``(N, teams F)`` float32: the planner's features, scaled, of each team role
-    features: npt.NDArray[np.float32]
-    stages: npt.NDArray[np.int64]  # ``(N,)`` int64: the stage of the game
-    first_team: npt.NDArray[np.int64]  # ``(N,)`` int64: the team with role 0
+    lengths: I64  # (N,) number of rows; 0: the game is over there, or nothing was kept
+    rows: npt.NDArray[np.int16]  # (N, MOST_ROWS) the rows, then -1
+    features: F32  # (N, teams F) the planner's features, scaled, of each team role
+    stages: I64  # (N,) the stage of the game
+    first_team: I64  # (N,) the team with role 0
 
     @classmethod
     def new(cls, n: int, players: int) -> InputArrays:
         """Allocate memory for ``n`` positions of games with that number of players."""
-        return cls(
-            np.zeros(n, np.int64),
-            np.full((n, MOST_ROWS), -1, np.int16),
-            np.zeros((n, TEAMS[players] * len(FEATURES)), np.float32),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-        )
+        lengths, stages, first_team = np.zeros((3, n), np.int64)
+        features = np.zeros((n, rules.TEAMS[players] * len(FEATURES)), np.float32)
+        return cls(lengths, np.full((n, MOST_ROWS), -1, np.int16), features, stages, first_team)
 
 
 assert all(layout(players).rows < 2**15 for players in (2, 3, 4)), "rows are kept as int16"
@@ -424,7 +345,7 @@ def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
 def encode_all(states: States) -> InputArrays:
     """Encode games that are not over, of one number of players; there is no row where it is -1."""
     players = common_players(as_states(states), "inputs")
-    if (states["phase"] == OVER).any():
+    if (states["phase"] == rules.OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
     result = InputArrays.new(len(states), players)
     _encode_all(states, layout(players), allocate(Inputs), result)

@@ -1,4 +1,4 @@
-"""The network: each team's win probability, and with a policy head a residual, in NumPy.
+"""The network: each team's win probability, and with a policy head a residual.
 
 Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
 last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
@@ -20,7 +20,7 @@ with the value for the team that chooses. So a policy starts from what the value
 what to do differently; ``sharpness`` is one number, learnt with the rest. After a candidate that
 ends the game the value is known, and the residual 0. The policy is the softmax of the logits.
 
-`forward` has the same as kernels; a test compares both.
+`forward` has it as kernels; a test compares them with NumPy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ import numpy as np
 
 from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 from carolus_env.networks.files import Model
-from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.tables import STAGES, layout
 from carolus_env.planning.heuristic import FEATURES
 from carolus_env.system.arrays import F32
@@ -56,24 +55,17 @@ SUREST: Final = 0.998
 
 @dataclass(frozen=True)
 class Size:
-    """The sizes of a network.
+    """The sizes of a network; ValueError for those that none can have."""
 
-    Raises:
-        ValueError: for a size that no network can have.
-    """
-
-    players: int  # Number of players, 2 to 4
-    width: int = 64  # Sums of the first layer, the `LINEAR` ones included; a multiple of 4
-    hidden: int = 32  # Units of the second layer
-    policy: bool = False  # True if the network has a policy head
+    players: int
+    width: int = 64  # sums of the first layer, the `LINEAR` ones included; a multiple of 4
+    hidden: int = 32  # units of the second layer
+    policy: bool = False  # whether the network has a policy head
 
     def __post_init__(self) -> None:
-        for name, (low, high) in (
-            ("players", (2, MAX_PLAYERS)),
-            ("width", WIDTH_LIMITS),
-            ("hidden", HIDDEN_LIMITS),
-        ):
-            whole_number(name, getattr(self, name), low, high)
+        whole_number("players", self.players, 2, MAX_PLAYERS)
+        whole_number("width", self.width, *WIDTH_LIMITS)
+        whole_number("hidden", self.hidden, *HIDDEN_LIMITS)
         if self.width % 4 > 0:  # kernels take four at a time
             raise ValueError(f"width must be a multiple of 4, got {self.width}")
 
@@ -116,46 +108,3 @@ class NetworkModel(Model[Size]):
     format: ClassVar[str] = "carolus-network"
     version: ClassVar[int] = 1
     size_type: ClassVar[type] = Size
-
-
-# ------------------------------------------------------------------------------------ forward
-
-
-def scores(weights: Arrays, inputs: InputArrays) -> F32:
-    """Return the scores of positions.
-
-    Args:
-        weights: the weights by name, see `Size.shapes`.
-        inputs: inputs of N positions.
-
-    Returns:
-        ``(N, teams)`` float32, by team role; with a policy head ``(N, teams + 1)``, the residual
-        last.
-    """
-    rows, stages = weights["rows"], inputs.stages
-    with_nothing = np.vstack([rows, np.zeros((1, rows.shape[1]), np.float32)])  # row -1
-    sums = with_nothing[inputs.rows].sum(axis=1) + inputs.features @ weights["features"]
-    sums += weights["bias"]
-    first = _leaky(sums[:, :-LINEAR])
-    second = np.einsum("ni,nij->nj", first, weights["hidden"][stages])
-    units = np.hstack([_leaky(second + weights["hidden_bias"][stages]), sums[:, -LINEAR:]])
-    result = np.einsum("nj,ntj->nt", units, weights["out"][stages]) + weights["out_bias"][stages]
-    return np.asarray(result, np.float32)
-
-
-def values(weights: Arrays, inputs: InputArrays) -> F32:
-    """Return each team role's win probability: ``(N, teams)`` float32, rows sum to 1."""
-    teams = inputs.features.shape[1] // len(FEATURES)
-    result = scores(weights, inputs)[:, :teams]
-    odds = np.exp(result - result.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True), np.float32)
-
-
-def log_odds(value: F32) -> F32:
-    """Return the log odds of values, within bounds."""
-    bounded = np.clip(value, 1 - SUREST, SUREST)
-    return np.asarray(np.log(bounded / (1 - bounded)), np.float32)
-
-
-def _leaky(sums: F32) -> F32:
-    return np.where(sums > 0, sums, LEAK * sums).astype(np.float32)

@@ -10,17 +10,9 @@ import math
 from functools import cache
 from typing import Final, NamedTuple
 
-from carolus_env.engine.rules import (
-    CASTLES_TO_WIN,
-    CLANS,
-    DISCS,
-    MAX_PLAYERS,
-    PHASE_NAMES,
-    TEAMS,
-    TERRITORIES,
-)
+from carolus_env.engine import rules
 
-HANDS: Final = 1 << DISCS
+HANDS: Final = 1 << rules.DISCS
 MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 8, 7, 4, 5
 FEWER_SIZES, FEWER_MARGIN, FEWER_LEAD = 4, 5, 3
 """Maximum castles, margins and leads told apart with three teams."""
@@ -35,7 +27,7 @@ NOT, NOW, CHOOSING, LATER = range(REACHES)
 HELD: Final = 4  # a clan's holder: nobody, the player, its partner, an opponent
 KINDS: Final = 3
 SET_UP, OPENING, ACTION = range(KINDS)  # kinds of rounds
-MOST_CASTLES: Final = max(CASTLES_TO_WIN) + 1
+MOST_CASTLES: Final = max(rules.CASTLES_TO_WIN) + 1
 
 
 class Table(NamedTuple):
@@ -63,17 +55,17 @@ TABLES: Final = (
           "the discs in hand, and whether the player has chosen one this round"),
     Table("hands", "pair", (("discs", HANDS), ("other's", HANDS)),
           "the discs in two hands: of the player to move and of another"),
-    Table("disc", "role", (("kind", KINDS), ("place", MAX_PLAYERS), ("number", DISCS + 1), ("acts", 2)),
+    Table("disc", "role", (("kind", KINDS), ("place", rules.MAX_PLAYERS), ("number", rules.DISCS + 1), ("acts", 2)),
           "the disc played, the place in the order, and whether the player is still to act this round"),
-    Table("discs", "pair", (("kind", KINDS), ("number", DISCS + 1), ("other's", DISCS + 1), ("acts", 2), ("other acts", 2)),
+    Table("discs", "pair", (("kind", KINDS), ("number", rules.DISCS + 1), ("other's", rules.DISCS + 1), ("acts", 2), ("other acts", 2)),
           "the discs played by the player to move and another, and whether they are still to act"),
     Table("paladins", "role", (("reserve", 13), ("crowns", 4), ("acts", 2)),
           "paladins and crowns in the reserve, and whether the player is still to act this round"),
     Table("castles", "rival", (("castles", MOST_CASTLES), ("other's", MOST_CASTLES)),
           "castles in play of the team and of another team"),
-    Table("circle", "position", (("regions", TERRITORIES + 1), ("lead", 3)),
+    Table("circle", "position", (("regions", rules.TERRITORIES + 1), ("lead", 3)),
           "regions in the circle, and whether the team has more castles than every other, as many, or fewer"),
-    Table("moment", "position", (("phase", len(PHASE_NAMES)), ("place", MAX_PLAYERS), ("round", DISCS)),
+    Table("moment", "position", (("phase", len(rules.PHASE_NAMES)), ("place", rules.MAX_PLAYERS), ("round", rules.DISCS)),
           "what is due, the place of the player to move in the order, and the round since hands were full"),
 )
 # fmt: on
@@ -115,7 +107,7 @@ def copies(table: Table, players: int) -> int:
 
     Of two teams one is as much stronger as the other is weaker: one view is enough.
     """
-    teams, last = TEAMS[players], table.per.split()[-1]
+    teams, last = rules.TEAMS[players], table.per.split()[-1]
     views = teams if teams > 2 else 1
     return {"view": views, "role": players, "pair": players - 1, "rival": teams - 1}.get(last, 1)
 
@@ -123,7 +115,7 @@ def copies(table: Table, players: int) -> int:
 def lookups(table: Table, players: int) -> int:
     """Return the most rows that a position picks of the table and its copies."""
     per = table.per.split()[0]
-    return {"region": TERRITORIES, "clan": CLANS}.get(per, 1) * copies(table, players)
+    return {"region": rules.TERRITORIES, "clan": rules.CLANS}.get(per, 1) * copies(table, players)
 
 
 MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3, 4))
@@ -135,5 +127,5 @@ def layout(players: int) -> Layout:
     """Return the start of each table in games of that number of players."""
     firsts = [0]
     for table in TABLES:
-        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, TEAMS[players]))
+        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, rules.TEAMS[players]))
     return Layout(*firsts)

@@ -1,9 +1,8 @@
 """``search`` and ``mcts`` look ahead in a tree over whole turns, discs, crowns and dice.
 
-They differ in what values positions: `SearchBot` asks a value network, or an `Evaluator` of yours;
-`MctsBot` needs none, it takes the planner's evaluation. The more simulations or seconds, the
-stronger. One search settles all decisions of a turn, which are cached until they are needed. How
-the tree works: `carolus_env.bots.search.tree`.
+`SearchBot` values positions by a network or an `Evaluator` of yours, `MctsBot` by the planner's
+evaluation. One search settles all decisions of a turn. How the tree works:
+`carolus_env.bots.search.tree`.
 """
 
 from __future__ import annotations
@@ -19,18 +18,10 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Agent, Opinion, Remembered
-from carolus_env.bots.models import Models, parse_model
+from carolus_env.bots.models import Models
 from carolus_env.bots.options import BotOptions
-from carolus_env.bots.search.tree import (
-    Forest,
-    begin,
-    go_down,
-    grow,
-    take_outcomes,
-    tree_of,
-    value_and_grow,
-    write_shares,
-)
+from carolus_env.bots.search import tree as trees
+from carolus_env.bots.search.tree import Forest, tree_of
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams, random_bits
@@ -39,8 +30,8 @@ from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
 from carolus_env.system import cancellation
-from carolus_env.system.arrays import F64, I64, U64, Int, Records
-from carolus_env.system.compiler import entry
+from carolus_env.system.arrays import F64, I64, U64, Bits, Int, Records
+from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.options import option
 
 _LARGEST: Final = 100_000  # positions in a tree
@@ -94,45 +85,34 @@ class Choice(NamedTuple):
 class Evaluator(ABC):
     """A function that values positions for a search, such as a network of yours.
 
-    It is called once per simulation with the new positions of all games that are searched side by
-    side: those after each choice (a whole turn, a disc or a crown) of the new nodes.
+    It is called once per simulation with the positions after each choice (a whole turn, a disc or a
+    crown) of the new nodes of all games that are searched side by side.
     """
 
     @abstractmethod
     def evaluate(self, states: States) -> npt.NDArray[np.floating[Any]]:
-        """Evaluate each team's win probability in each position.
+        """Return each team's win probability: ``(N, teams)``; each row sums to 1.
 
         Args:
-            states: ``(N,)`` games of one number of players, none of them over. After the last
-                choice of a turn dice may be due, and have not been rolled. Must not be changed.
-
-        Returns:
-            ``(N, teams)``; each row sums to 1.
+            states: ``(N,)`` games of one number of players, none of them over, not to be changed.
+                Dice may be due, and have not been rolled.
         """
 
 
 class MctsBot(Agent):
     """Searches from each position, by the planner's evaluation.
 
-    With a budget of simulations, the same streams give the same decisions. A search can be stopped
-    (`system.cancellation`).
+    With a budget of simulations, the same streams give the same decisions. ``simulations`` counts
+    them. A search can be stopped (`system.cancellation`).
 
     Args:
-        options: the bot's options; by default those of `MctsOptions`.
+        options: the bot's options; None: those of `MctsOptions`.
         weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
-
-    Attributes:
-        simulations: the number of simulations so far.
     """
 
     name = "mcts"
 
-    def __init__(
-        self,
-        options: MctsOptions | None = None,
-        *,
-        weights: npt.NDArray[np.float64] | None = None,
-    ) -> None:
+    def __init__(self, options: MctsOptions | None = None, *, weights: F64 | None = None) -> None:
         self.options = options or MctsOptions()
         self.simulations = 0
         self._weights = weights_table(weights)
@@ -169,11 +149,7 @@ class MctsBot(Agent):
         return Opinion(probabilities, values)
 
     def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
-        """Search from each position, ignoring plans made before.
-
-        Args:
-            states: ``(N,)`` games that wait for a decision; they are not changed.
-            generators: ``(N,)`` uint64 streams, advanced in place.
+        """Search from each position, ignoring plans made before; streams are advanced in place.
 
         Returns:
             For each game its choices; the first is the one to play.
@@ -181,13 +157,14 @@ class MctsBot(Agent):
         as_states(states)
         check_streams(generators, states)
         legal, dice = engine.legal_masks(states), random_bits(generators)
-        result = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
+        result = [  # without a search: the only legal action
+            [Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))]
+            for mask, state in zip(legal, states, strict=True)
+        ]
         for rows in self._groups(states, np.flatnonzero(legal.sum(axis=1) > 1)):
             for row, choices in zip(rows, self._searched(states[rows], dice[rows]), strict=True):
                 result[row] = choices
         return result
-
-    # -------------------------------------------------------------------------------- valuing
 
     def _values(self, states: States) -> npt.NDArray[np.float64]:
         """Return each team's win probability in games of one number of players: ``(N, teams)``."""
@@ -197,25 +174,24 @@ class MctsBot(Agent):
         """Return the network that values positions inside the kernels, if there is one."""
         return None
 
-    def _groups(
-        self, states: States, rows: npt.NDArray[np.int64]
-    ) -> Iterable[npt.NDArray[np.int64]]:
+    def _groups(self, states: States, rows: I64) -> Iterable[I64]:
         """Return the games that are searched side by side."""
         return rows[:, None]
 
     def _simulate(
-        self, states: States, dice: U64, forest: Forest, sims: int, budget: Budget
+        self, states: States, dice: U64, forest: Forest, budget: Budget, sims: int, first: int
     ) -> None:
-        """Run simulations in every game; 0 begins the searches."""
-        network, candidates = self._network(int(states["players"][0])), self.options.candidates
-        _simulate(states, self._weights, forest, dice, candidates, sims, budget, network)
-
-    # -------------------------------------------------------------------------------- searching
+        """Run simulations in every game; ``first`` is 0, or at the begin the most candidates."""
+        network = self._network(int(states["players"][0]))
+        _simulate(states, self._weights, forest, dice, budget, sims, first, network)
 
     def _searched(self, states: States, dice: U64) -> list[list[Choice]]:
-        forest, stop = self._forest_of(len(states)), cancellation.current()
         seconds, sims = self.options.seconds, self.options.sims
-        self._simulate(states, dice, forest, 0, Budget(0.0, 0.0, 1.0))
+        if self._forest is None or len(self._forest.nodes) < len(states):
+            nodes = _LARGEST if seconds > 0 else min(sims + 1, _LARGEST)
+            self._forest = Forest.new(len(states), nodes, self.options.candidates)
+        forest, stop = self._forest, cancellation.current()
+        self._simulate(states, dice, forest, Budget(0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
         now = start
@@ -225,19 +201,12 @@ class MctsBot(Agent):
                 budget = Budget(now - start, 0.0, seconds)
             else:
                 portion, budget = min(portion, sims - done), Budget(float(done), 1.0, float(sims))
-            self._simulate(states, dice, forest, portion, budget)
+            self._simulate(states, dice, forest, budget, portion, 0)
             done, before, now = done + portion, now, time.perf_counter()
             portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
         self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
-
-    def _forest_of(self, trees: int) -> Forest:
-        """Return a forest of at least this many trees: the last one if it is large enough."""
-        if self._forest is None or len(self._forest.nodes) < trees:
-            nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
-            self._forest = Forest.new(trees, nodes, self.options.candidates)
-        return self._forest
 
 
 class SearchBot(MctsBot):
@@ -249,15 +218,13 @@ class SearchBot(MctsBot):
     Args:
         value: a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
             models of the package, each read when it is first needed.
-        options: the bot's options; by default those of `SearchOptions`.
+        options: the bot's options; None: those of `SearchOptions`.
     """
 
     name = "search"
 
     def __init__(
-        self,
-        value: NetworkModel | Evaluator | None = None,
-        options: SearchOptions | None = None,
+        self, value: NetworkModel | Evaluator | None = None, options: SearchOptions | None = None
     ) -> None:
         super().__init__(options or SearchOptions())
         self._evaluator = value if isinstance(value, Evaluator) else None
@@ -271,33 +238,26 @@ class SearchBot(MctsBot):
             return self._evaluated(states)
         return values(states, self._models.weights(self.name, int(states["players"][0])))
 
-    def _groups(
-        self, states: States, rows: npt.NDArray[np.int64]
-    ) -> Iterable[npt.NDArray[np.int64]]:
+    def _groups(self, states: States, rows: I64) -> Iterable[I64]:
         if self._evaluator is None:
             return super()._groups(states, rows)
         players = states["players"][rows]
         return [rows[players == number] for number in np.unique(players)]
 
     def _simulate(
-        self, states: States, dice: U64, forest: Forest, sims: int, budget: Budget
+        self, states: States, dice: U64, forest: Forest, budget: Budget, sims: int, first: int
     ) -> None:
         if self._evaluator is None:
-            super()._simulate(states, dice, forest, sims, budget)
+            super()._simulate(states, dice, forest, budget, sims, first)
             return
-        for k in range(max(sims, 1)):
-            spent = (budget.spent + k * budget.each) / budget.total
-            first = self.options.candidates if sims == 0 else 0
-            _go_down(states, self._weights, forest, dice, first, spent)
-            leaves = forest.leaf[: len(states)]
-            listed = np.where(leaves["phase"] == OVER, 0, forest.listed[: len(states)])
-            after = np.zeros(listed.sum(), STATE)
-            outcomes = np.zeros((len(after), MAX_TEAMS))
-            _list_after(forest, listed, after, outcomes)
-            open_ = np.flatnonzero(after["phase"] != OVER)
+        most, teams = len(states) * forest.plans.shape[1], TEAMS[int(states["players"][0])]
+        after, outcomes = np.zeros(most, STATE), np.zeros((most, MAX_TEAMS))
+        for k in range(sims):
+            n = _go_down(states, self._weights, forest, dice, budget, k, first, after, outcomes)
+            open_ = np.flatnonzero(after["phase"][:n] != OVER)
             if len(open_):
-                outcomes[open_, : TEAMS[int(states["players"][0])]] = self._evaluated(after[open_])
-            _grow(forest, listed, outcomes)
+                outcomes[open_, :teams] = self._evaluated(after[open_])
+            _grow(forest, len(states), outcomes)
 
     def _evaluated(self, states: States) -> npt.NDArray[np.float64]:
         assert self._evaluator is not None
@@ -312,16 +272,6 @@ class SearchBot(MctsBot):
         return result
 
 
-def make_search(argument: str) -> SearchBot:
-    """Make ``search:ARGUMENT``: a model's name or path or nothing, then options."""
-    return SearchBot(*parse_model("search", argument, SearchOptions, "value"))
-
-
-def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
-    """Return the only legal action as a choice, without a search."""
-    return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
-
-
 def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
     """Return the choices at the root, best first: of those compared to the end the highest mean."""
     edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
@@ -329,12 +279,9 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
     means = edges["value"][:, :teams] / np.maximum(visits, 1)[:, None]
     to_the_end = np.where(visits >= visits.max() - 1, visits.max(), visits)
     keys = (-np.arange(len(edges)), edges["prior"], means[:, team].round(9), to_the_end)
-    return [
-        Choice(
-            actions_of(int(edges["plan"][k])), int(visits[k]), float(edges["prior"][k]), means[k]
-        )
-        for k in np.lexsort(keys)[::-1]
-    ]
+    plans, priors = edges["plan"].tolist(), edges["prior"].tolist()
+    best_first = np.lexsort(keys)[::-1]
+    return [Choice(actions_of(plans[k]), int(visits[k]), priors[k], means[k]) for k in best_first]
 
 
 # ------------------------------------------------------------------------------------ the loops
@@ -343,79 +290,76 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 class Budget(NamedTuple):
     """The part of a search's budget that is spent."""
 
-    spent: float  # Simulations or seconds spent so far
-    each: float  # What a simulation takes; 0 where the clock tells
-    total: float  # Simulations or seconds in all
+    spent: float  # simulations or seconds spent so far
+    each: float  # what a simulation takes; 0 where the clock tells
+    total: float  # simulations or seconds in all
+
+
+@kernel
+def _descend(
+    s: np.void, weights: F64, tree: Forest, dice: Bits, budget: Budget, k: Int, first: Int
+) -> None:
+    """Go to the leaf of simulation ``k`` of a call; the root, if the search begins."""
+    if first > 0:
+        trees.begin(s, weights, tree, dice, first)
+    else:
+        trees.go_down(s, weights, tree, dice, (budget.spent + k * budget.each) / budget.total)
 
 
 @entry
 def _simulate(
-    states: Records,
-    weights: F64,
-    forest: Forest,
-    dice: U64,
-    candidates: Int,
-    sims: Int,
-    budget: Budget,
+    states: Records, weights: F64, forest: Forest, dice: U64, budget: Budget, sims: Int, first: Int,
     net: Network | None,
-) -> None:
-    """Run simulations in every game, valued by the network or else by the evaluation; 0 begins."""
+) -> None:  # fmt: skip
+    """Run simulations in every game, valued by the network or else by the evaluation."""
     for g in range(states.shape[0]):
         s, tree = states[g], tree_of(forest, g)
         own = weights[s["players"]]
-        for k in range(max(sims, 1)):
-            if sims == 0:
-                begin(s, own, tree, dice[g], candidates)
-            else:
-                spent = (budget.spent + k * budget.each) / budget.total
-                go_down(s, own, tree, dice[g], spent)
-            value_and_grow(own, tree, net)
+        for k in range(sims):
+            _descend(s, own, tree, dice[g], budget, k, first)
+            trees.value_and_grow(own, tree, net)
+
+
+@kernel
+def _listed(tree: Forest) -> Int:
+    """Return the number of choices at the leaf; none where the game is over."""
+    return 0 if tree.leaf[0]["phase"] == OVER else tree.listed[0]
 
 
 @entry
 def _go_down(
-    states: Records, weights: F64, forest: Forest, dice: U64, candidates: Int, spent: float
-) -> None:
-    """Go to the next leaf in every game; with ``candidates`` the searches begin."""
-    for g in range(states.shape[0]):
-        s = states[g]
-        own, tree = weights[s["players"]], tree_of(forest, g)
-        if candidates > 0:
-            begin(s, own, tree, dice[g], candidates)
-        else:
-            go_down(s, own, tree, dice[g], spent)
+    states: Records, weights: F64, forest: Forest, dice: U64, budget: Budget, k: Int, first: Int,
+    after: Records, outcomes: F64,
+) -> Int:  # fmt: skip
+    """Go to the leaf of simulation ``k`` of a call in every game.
 
-
-@entry
-def _list_after(forest: Forest, listed: I64, after: Records, outcomes: F64) -> None:
-    """Write the positions after the choices of every leaf, and the results of those that are over.
-
-    Args:
-        forest: a `Forest`.
-        listed: ``(G,)`` int64, the number of choices of each game's leaf.
-        after: ``(N,)`` STATE, written: N is the sum of ``listed``.
-        outcomes: ``(N, 3)`` float64, written where a position is over.
+    Writes the positions after the choices of every leaf, and the results of those that are over;
+    returns how many there are.
     """
     row = 0
-    for g in range(listed.shape[0]):
-        for k in range(listed[g]):
-            after[row] = forest.leaf[g]
-            play_plan(after[row], forest.plans[g, k])
+    for g in range(states.shape[0]):
+        s, tree = states[g], tree_of(forest, g)
+        _descend(s, weights[s["players"]], tree, dice[g], budget, k, first)
+        for choice in range(_listed(tree)):
+            after[row] = tree.leaf[0]
+            play_plan(after[row], tree.plans[choice])
             if after[row]["phase"] == OVER:
-                write_shares(after[row], outcomes[row])
+                trees.write_shares(after[row], outcomes[row])
             row += 1
+    return row
 
 
 @entry
-def _grow(forest: Forest, listed: I64, outcomes: F64) -> None:
-    """Add the leaves to the trees; ``listed`` and ``outcomes`` are those of `_list_after`."""
+def _grow(forest: Forest, games: Int, outcomes: F64) -> None:
+    """Add the leaves to the trees, with the outcomes that `_go_down` or an `Evaluator` wrote."""
     row = 0
-    for g in range(listed.shape[0]):
+    for g in range(games):
         tree = tree_of(forest, g)
-        for k in range(listed[g]):
+        count = _listed(tree)
+        for k in range(count):
             for team in range(MAX_TEAMS):
-                tree.outcomes[k, team] = outcomes[row, team]
-            row += 1
-        if listed[g] > 0:
-            take_outcomes(tree.leaf[0], tree)
-        grow(tree)
+                tree.outcomes[k, team] = outcomes[row + k, team]
+        row += count
+        if count > 0:
+            trees.take_outcomes(tree.leaf[0], tree)
+        trees.grow(tree)

@@ -1,13 +1,10 @@
 """The search tree: kernels that choose, grow and back up, on arrays.
 
-A node is a position that waits for a decision. An edge is one of its choices: a plan for the whole
-turn, a disc or a crown's clan. A simulation goes down from the root: it plays each choice on a copy
-of the game and rolls the dice, until it comes to a position that is not in the tree. That position
-is added and valued, and its value is counted along the path.
-
-Values are win probabilities, one number per team; at each node the deciding team maximises its
-number. So values are never negated, and three teams, partners, or several choices in a row need no
-special case.
+A node is a position that waits for a decision, an edge one of its choices: a plan for the whole
+turn, a disc or a crown's clan. A simulation goes down from the root, playing each choice on a copy
+of the game and rolling the dice, to a position that is not in the tree. That is added and valued,
+and its value is counted along the path. Values are win probabilities by team, and at each node the
+deciding team maximises its own: nothing is negated.
 
 At the root choices are compared by *sequential halving* (Karnin, Koren and Somekh, ICML 2013; at
 the root of a tree: Danihelka et al., ICLR 2022). `CONSIDERED` choices, the best at first sight, are
@@ -46,17 +43,9 @@ from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.streams import branch
 from carolus_env.networks.forward import Network, value_plans
+from carolus_env.planning import plans
 from carolus_env.planning.heuristic import write_chances, write_scores
-from carolus_env.planning.plans import (
-    ONE,
-    STOP,
-    PlanScratch,
-    in_turn,
-    list_actions,
-    list_plans,
-    play,
-    play_plan,
-)
+from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
@@ -109,35 +98,26 @@ class Forest(NamedTuple):
     Of a tree the arrays lack the first axis, but those marked with *: there it is 1.
     """
 
-    nodes: npt.NDArray[np.void]  # ``(T, nodes)`` NODE; the first is the root
-    edges: npt.NDArray[np.void]  # ``(T, edges)`` EDGE; those of a node stand side by side
-    used: npt.NDArray[np.int64]  # ``(T, 2)`` int64: the numbers of nodes and of edges in use
-    halving: npt.NDArray[np.void]  # * ``(T,)`` HALVING: the comparisons at the root
-    # ``(T, width)`` int64: the root's edges; those that are compared come first
-    order: npt.NDArray[np.int64]
-    # ``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges
-    path: npt.NDArray[np.int64]
-    leaf: States  # * ``(T,)`` STATE: the position that the simulation has come to
-    after: States  # * ``(T,)`` STATE, scratch: the position after a choice
-    # ``(T, 3)`` float64: the value of the leaf, each team's win probability
-    chances: npt.NDArray[np.float64]
-    listed: npt.NDArray[np.int64]  # * ``(T,)`` int64: the number of choices at the leaf
-    plans: npt.NDArray[np.int64]  # ``(T, width)`` int64: these choices, see `plans.pack`
-    values: npt.NDArray[np.float64]  # ``(T, width)`` float64: the log odds of their first values
-    # ``(T, width, 3)`` float64: each team's win probability after each choice, by a network
-    # or an `Evaluator`
-    outcomes: npt.NDArray[np.float64]
-    scratch: PlanScratch  # Scratch to plan turns, reused for each tree
+    nodes: npt.NDArray[np.void]  # (T, nodes) NODE; the first is the root
+    edges: npt.NDArray[np.void]  # (T, edges) EDGE; those of a node stand side by side
+    used: npt.NDArray[np.int64]  # (T, 2) the numbers of nodes and of edges in use
+    halving: npt.NDArray[np.void]  # * (T,) HALVING: the comparisons at the root
+    order: npt.NDArray[np.int64]  # (T, width) the root's edges, those that are compared first
+    path: npt.NDArray[np.int64]  # (T, 1 + LONGEST) length of the simulation's path, then its edges
+    leaf: States  # * (T,) the position that the simulation has come to
+    after: States  # * (T,) scratch: the position after a choice
+    chances: npt.NDArray[np.float64]  # (T, 3) the leaf's value, each team's win probability
+    listed: npt.NDArray[np.int64]  # * (T,) the number of choices at the leaf
+    plans: npt.NDArray[np.int64]  # (T, width) these choices, see `plans.pack`
+    values: npt.NDArray[np.float64]  # (T, width) the log odds of their first values
+    outcomes: npt.NDArray[np.float64]  # (T, width, 3) win probabilities after each, where known
+    scratch: PlanScratch  # reused for each tree
 
     @classmethod
     def new(cls, trees: int, nodes: int, candidates: int) -> Forest:
-        """Allocate memory.
+        """Allocate memory for trees of so many positions, and so many plans at the root.
 
-        Args:
-            trees: the number of trees.
-            nodes: the positions that fit into a tree. When it is full, simulations still value and
-                count their leaves, but do not add them.
-            candidates: most plans considered at the root.
+        When a tree is full, simulations still value and count their leaves, but do not add them.
         """
         width = max(candidates, PLANS_AHEAD, DISCS)
         return cls(
@@ -161,22 +141,12 @@ class Forest(NamedTuple):
 @kernel
 def tree_of(forest: Forest, g: Int) -> Forest:
     """Return the part of game ``g``, as views; the scratch is shared."""
+    f, one = forest, slice(g, g + 1)
     return Forest(
-        forest.nodes[g],
-        forest.edges[g],
-        forest.used[g],
-        forest.halving[g : g + 1],
-        forest.order[g],
-        forest.path[g],
-        forest.leaf[g : g + 1],
-        forest.after[g : g + 1],
-        forest.chances[g],
-        forest.listed[g : g + 1],
-        forest.plans[g],
-        forest.values[g],
-        forest.outcomes[g],
-        forest.scratch,
-    )
+        f.nodes[g], f.edges[g], f.used[g], f.halving[one], f.order[g], f.path[g],
+        f.leaf[one], f.after[one], f.chances[g], f.listed[one],
+        f.plans[g], f.values[g], f.outcomes[g], f.scratch,
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ values
@@ -199,19 +169,16 @@ def _log_odds(chance: float) -> float:
 def list_choices(s: np.void, weights: F64, tree: Forest, candidates: Int) -> None:
     """List the choices in ``s``: the best plans of a turn, best first, or the legal actions.
 
-    Args:
-        s: a position that waits for a decision.
-        weights: ``(F,)`` of the planner's evaluation.
-        tree: its ``plans``, ``listed`` and, of a turn's plans, ``values`` are written.
-        candidates: most plans at the root; 0: a later position.
+    Of plans the values are written, too. ``candidates``: most plans at the root; 0: elsewhere.
     """
     if not in_turn(s):
-        tree.listed[0] = list_actions(s, tree.plans)
+        tree.listed[0] = plans.list_actions(s, tree.plans)
         return
-    width = ONE if candidates > 0 and s["teams"] == 2 else STOP  # see `value.PLANS`
+    # at the root as `value.PLANS`
+    width = plans.ONE if candidates > 0 and s["teams"] == 2 else plans.STOP
     most = candidates if candidates > 0 else PLANS_AHEAD
-    plans, values = tree.plans[:most], tree.values[:most]
-    tree.listed[0] = list_plans(s, width, weights, tree.scratch, plans, values)
+    listed, values = tree.plans[:most], tree.values[:most]
+    tree.listed[0] = plans.list_plans(s, width, weights, tree.scratch, listed, values)
 
 
 @separate
@@ -227,10 +194,7 @@ def take_outcomes(s: np.void, tree: Forest) -> None:
 
 @separate
 def value_by_evaluation(s: np.void, weights: F64, tree: Forest) -> None:
-    """Write the value of ``s`` by the planner's evaluation.
-
-    Actions that are no turn's plans, all as good, have it too.
-    """
+    """Write the value of ``s`` by the planner's evaluation, which discs and crowns have, too."""
     tree.after[0] = s
     after, scratch = tree.after[0], tree.scratch
     if in_turn(s):
@@ -243,11 +207,7 @@ def value_by_evaluation(s: np.void, weights: F64, tree: Forest) -> None:
 
 @separate
 def add_node(s: np.void, tree: Forest) -> Int:
-    """Add the position, whose choices are listed and valued, to the tree.
-
-    Returns:
-        The node's number; 0 when the tree is full.
-    """
+    """Add the position, whose choices are listed and valued; returns the node, 0: no room."""
     nodes, edges, used = tree.nodes, tree.edges, tree.used
     values, count = tree.values, tree.listed[0]
     number, first = used[0], used[1]
@@ -334,12 +294,7 @@ def _pass_on(tree: Forest, spent: float) -> None:
 
 @kernel
 def next_choice(tree: Forest, spent: float) -> Int:
-    """Return the edge to try next at the root.
-
-    Args:
-        tree: a tree with its root.
-        spent: the part of the budget that is spent, 0 to 1.
-    """
+    """Return the edge to try next at the root, when that part of the budget is spent, 0 to 1."""
     halving = tree.halving[0]
     if halving["rounds"] == 0:
         _begin_halving(tree)
