@@ -43,7 +43,7 @@ FAULTS = [
     ("a suggested command is not quoted", "commands/train.py", "shlex.quote(str(job.folder))", "str(job.folder)", "learners"),
     ("a closed output stays closed", "system/command.py", "if getattr(sys, name) is None:", "if getattr(sys, name) == 0:", "commands"),
     # records and notation
-    ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
+    ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == rules.BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
     ("a region across territory 0 is not named by one", "notation/moves.py", "(int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES", "first <= int(where) <= last", "nojit:notation"),
     ("control kept is written as control won", "notation/moves.py", '== before["player"] != before["control"][clan]', '== before["player"]', "nojit:notation"),
     ("a position with too many castles passes", "records/validity.py", "owners[i] != NOBODY and castles != sizes[i]", "owners[i] != NOBODY and castles < sizes[i]", "position"),
@@ -72,7 +72,7 @@ FAULTS = [
     ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
     ("lost choices are compared to the end", "bots/search/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
-    ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
+    ("this process may lock twice", "system/files.py", "    if _held.setdefault(str(lock), own) is not own:", "    if _held.setdefault(str(lock), own) is None:", "commands"),
     ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
