@@ -30,9 +30,9 @@ from carolus_env.system.options import option
 class Entries(NamedTuple):
     """The loops around a compiled bot's choice."""
 
-    act: Callable[..., None]
+    act: Callable[..., int]
     """``(states, generators, actions, rests, rows, context)``: one decision in each game of
-    ``rows``."""
+    ``rows``; returns 0 where nothing is left of any plan."""
     play_on: Callable[..., int]
     """``(states, generators, seating, number, rows, context, check)``: plays games on, see
     `CompiledAgent.play_on`, and returns the number of decisions."""
@@ -51,10 +51,13 @@ class Entries(NamedTuple):
         @entry
         def act(
             states: Records, generators: U64, actions: I64, rests: I64, rows: Any, context: Any
-        ) -> None:
+        ) -> Int:
+            left = 0
             for g in rows:
                 chosen = choose(states[g], rests[g], generators[g], context)
                 actions[g], rests[g], generators[g] = chosen
+                left |= rests[g]
+            return left
 
         @entry
         def play_games_on(
@@ -158,14 +161,15 @@ class CompiledAgent(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
-        actions, rests = chosen = np.zeros((2, len(states)), np.int64)
+        left, actions, rests = 0, np.empty(len(states), np.int64), np.zeros(len(states), np.int64)
         if len(self._remembered):
             rests[:] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
         for rows, context in self._portions(states, np.arange(len(states))):
-            self.entries.act(states, generators, actions, rests, rows, context)
-        if not rests.any():
+            left |= self.entries.act(states, generators, actions, rests, rows, context)
+        if left == 0:
             return actions
-        plans = [[action, *actions_of(rest)] for action, rest in chosen.T.tolist()]
+        pairs = zip(actions.tolist(), rests.tolist(), strict=True)
+        plans = [[action, *actions_of(rest)] for action, rest in pairs]
         return self._remembered.keep(states, generators, plans)
 
     def play_on(
@@ -206,8 +210,9 @@ class CompiledAgent(Agent):
     def _portions(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
         """Yield portions of the rows, each with a context that no other thread uses meanwhile."""
         players = states["players"][rows]
-        for count in sorted(set(players.tolist())):
-            unused, group = self._contexts[count], rows[players == count]
+        mixed = len(rows) > 1 and (players != players[0]).any()
+        for count in (np.unique(players) if mixed else players[:1]).tolist():
+            unused, group = self._contexts[count], rows[players == count] if mixed else rows
             try:
                 context = unused.pop()
             except IndexError:
