@@ -40,7 +40,7 @@ FAULTS = [
     # options and commands
     ("a number above its limit is allowed", "system/options.py", "(high is None or value <= high)", "(high is None or value <= high + 1)", "nojit:options"),
     ("an option that a mode does not use passes", "system/command.py", "if name not in used]", "if name in ()]", "evaluate"),
-    ("a suggested command is not quoted", "commands/train.py", "shlex.quote(str(job.folder))", "str(job.folder)", "learners"),
+    ("a suggested command is not quoted", "commands/train.py", "shlex.quote(str(job.folder))", "str(job.folder)", "commands"),
     ("a closed output stays closed", "system/command.py", "if getattr(sys, name) is None:", "if getattr(sys, name) == 0:", "commands"),
     # records and notation
     ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == rules.BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),

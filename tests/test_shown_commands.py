@@ -186,7 +186,6 @@ carolus train --steps 30000 --name tiny
 python train.py
 carolus train --config agents/ppo_2p.toml
 python train.py --config agents/ppo_2p.toml
-python train.py --learner ppo
 python train.py --players 3 --steps 20000000
 carolus train --players 4 --steps 5000000 --name four
         """,
