@@ -101,9 +101,10 @@ def test_all_streams_of_all_deals_are_different() -> None:
     """Also where seed and number are exchanged, or the same."""
     deals = [Deals.of(seed, np.arange(40)) for seed in range(40)]
     streams = [part for one in deals for part in (one.roots, one.dice(), one.streams())]
-    streams.append(np.array([derived_seed(seed, 41) for seed in range(40)], np.uint64))
+    derived = [derived_seed(seed, number) for seed in range(40) for number in (41, 42)]
+    streams.append(np.array(derived, np.uint64))
     every = np.concatenate([part.ravel() for part in streams])
-    assert len(np.unique(every)) == len(every) == 40 * 40 * 9 + 40
+    assert len(np.unique(every)) == len(every) == 40 * 40 * 9 + 80
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
