@@ -407,7 +407,7 @@ def install(folder: Path, wheel: Path, library: Library) -> Path:
     # With exactly this torch, a folder of wheels (PIP_FIND_LINKS) can offer a CPU build.
     tool += ["-q", "--constraint", str(ROOT / "constraints.txt")]
     env = {**os.environ, "UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS", "")}
-    for words in (library.builds_with.split(), [f"{wheel}[evaluation]", *library.requires.split()]):
+    for words in (library.builds_with.split(), [str(wheel), *library.requires.split()]):
         if words:
             subprocess.run([sys.executable, "-m", *tool, *words], check=True, env=env)
     return Path(python)
@@ -422,7 +422,7 @@ def check(name: str, wheel: Path, folder: Path, full: bool) -> bool:
         for file in (library.example.partition(":")[0], "scorer.py", "ppo_torch.py"):
             shutil.copy(ROOT / "examples" / file, work)
     try:
-        python = install(folder / "venv", wheel, library)
+        python = install(folder / "venv", Path(f"{wheel}[evaluation]"), library)
     except subprocess.CalledProcessError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return False
