@@ -73,9 +73,8 @@ class MarkedMove:
         kind, number, clan, destination = action_parts(action)
         self.disc = (self.seat, number) if kind == "disc" else None
         self.court = (self.seat, clan) if kind == "place" and destination == 0 else None
-        self.clan = (
-            clan if kind == "place" and destination > 0 else None
-        )  # of a paladin to a region
+        to_region = kind == "place" and destination > 0
+        self.clan = clan if to_region else None  # of a paladin to a region
         self.walk = self._territories(0) if kind == "move" else []  # those that the Emperor left
         self.territories: list[int] = []  # of the region that it concerned
         if kind == "move" or self.clan is not None:

@@ -113,7 +113,7 @@ def _with_fields(argument: numba.types.Type) -> str:
 
 
 def sources_stamp(module: str, file: str) -> bytes:
-    """Return a hash over all files that an entry.s kernels, or constants in them, come from."""
+    """Return a hash over all files that an entry's kernels, or constants in them, come from."""
     if is_of_package(module):
         return _package_stamp(module)
     # A user's module can use any kernel of the package; it is read each time: it may be edited.

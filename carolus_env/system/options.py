@@ -11,6 +11,7 @@ import dataclasses
 import math
 import operator
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -32,7 +33,7 @@ Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, eq=False)
-class Option:
+class Option(ABC):
     """An option of any kind."""
 
     default: Any
@@ -64,14 +65,14 @@ class Option:
         """Return the allowed values, in words."""
         return self._words() + (" or None" if self.or_none and self.default is not None else "")
 
-    def _checked(self, value: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _checked(self, value: Any) -> Any: ...
 
     def _parsed(self, text: str) -> Any:
         return text
 
-    def _words(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _words(self) -> str: ...
 
 
 class Number(Option):
