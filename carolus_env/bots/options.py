@@ -19,7 +19,7 @@ Options = TypeVar("Options")
 class BotOptions:
     """Base of the options of a bot."""
 
-    bot: ClassVar[str] = ""  # The bot's name, for errors
+    bot: ClassVar[str] = ""  # the bot's name, for errors
 
     def __post_init__(self) -> None:
         try:

@@ -39,7 +39,7 @@ class Field(NamedTuple):
     low: int
     high: int
     meaning: str
-    option: str | None = None  # The option of `Rules` that it holds, by `Rules.to_codes`
+    option: str | None = None  # the option of `Rules` that it holds, by `Rules.to_codes`
 
 
 def _option(name: str, dtype: str, option: str) -> Field:

@@ -41,7 +41,7 @@ class Feature(NamedTuple):
     """A number that is counted for each team."""
 
     name: str
-    scale: float  # Factor of the networks' input, which makes its maximum about one
+    scale: float  # factor of the networks' input, which makes its maximum about one
     meaning: str
 
 

@@ -96,9 +96,9 @@ class Kinds(NamedTuple):
 class PlanContext(NamedTuple):
     """Inputs of a list of plans."""
 
-    before: np.void  # The position
+    before: np.void  # the position
     weights: npt.NDArray[np.float64]  # ``(F,)`` float64: of the evaluation
-    targets: int  # Paladins may go to regions less than that many steps from the Emperor
+    targets: int  # paladins may go to regions less than that many steps from the Emperor
 
 
 # ------------------------------------------------------------------------------------ shares

@@ -92,13 +92,13 @@ class Listing(NamedTuple):
     """Parameters of a listing, as numbers."""
 
     width: int  # `STOP`, `ONE` or `ALL`
-    context: PlanContext  # The position and the weights of the evaluation
-    placements: int  # The paladins to place
-    regions: int  # Regions of the position
-    stops: int  # Stops that the Emperor can reach; after a full circle the same ones come again
-    team: int  # Team of the player to move
-    teams: int  # Number of teams
-    slack: float  # Maximum error of rough scores, see `kinds.slack`
+    context: PlanContext  # the position and the weights of the evaluation
+    placements: int  # the paladins to place
+    regions: int  # regions of the position
+    stops: int  # stops that the Emperor can reach; after a full circle the same ones come again
+    team: int  # team of the player to move
+    teams: int  # number of teams
+    slack: float  # maximum error of rough scores, see `kinds.slack`
 
 
 class PlanScratch(NamedTuple):
@@ -320,11 +320,11 @@ def list_plans(
 class CandidateList(NamedTuple):
     """The candidates of a decision: how they are listed, the list, and scratch."""
 
-    width: int  # Allowed destinations of paladins: an index into `WIDTHS`
+    width: int  # allowed destinations of paladins: an index into `WIDTHS`
     # ``(F,)`` float64: of the evaluation that picks and orders a turn's plans
     weights: npt.NDArray[np.float64]
-    most: int  # Maximum number of a turn's plans that are kept
-    scratch: PlanScratch  # Scratch to list plans
+    most: int  # maximum number of a turn's plans that are kept
+    scratch: PlanScratch  # scratch to list plans
     # ``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more
     plans: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]  # ``(K,)`` float64: the evaluation's scores of a turn's plans

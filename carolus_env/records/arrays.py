@@ -369,8 +369,8 @@ class _Recorded(NamedTuple):
     """A game's events, and the arrays for its decisions, which are arguments of `_unroll`."""
 
     events: U8
-    end: int  # The index after the game's last event
-    first: int  # The row of the game's first decision
+    end: int  # the index after the game's last event
+    first: int  # the row of the game's first decision
     views: Views
     actions: U8
     seats: U8
