@@ -34,8 +34,11 @@ $(VENV)/.train: pyproject.toml constraints.txt | $(RUN)
 train: $(VENV)/.train
 	$(RUN) train.py $(ARGS)
 
+# Neighbours run in one process, which compiles and computes what they share once.
+TOGETHER := -n auto --dist worksteal
+
 test: setup
-	$(RUN) -m pytest -n auto -m "not slow" --durations=25 $(ARGS)
+	$(RUN) -m pytest $(TOGETHER) -m "not slow" --durations=25 $(ARGS)
 
 # Compiled once, on all cores, the longest first: two workers of the tests would compile it twice.
 kernels: setup
@@ -47,7 +50,7 @@ kernels: setup
 bounds: export NUMBA_BOUNDSCHECK = 1
 bounds: export NUMBA_CACHE_DIR = $(CURDIR)/build/bounds
 bounds: setup
-	$(RUN) -m pytest -n auto -m "not slow" $(ARGS)
+	$(RUN) -m pytest $(TOGETHER) -m "not slow" $(ARGS)
 
 # Which lines of Python the quick tests run; kernels are machine code, and left out.
 coverage: setup
@@ -55,7 +58,7 @@ coverage: setup
 
 test-all: setup
 	$(call INSTALL,'.[dev,gpu]')
-	$(RUN) -m pytest -n auto --durations=25 $(ARGS)
+	$(RUN) -m pytest $(TOGETHER) --durations=25 $(ARGS)
 
 # On a machine with an NVIDIA GPU: games on it are compared with the CPU's, then measured.
 gpu: setup
@@ -74,7 +77,7 @@ oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python evaluate.py greedy random --games 12 --workers 1
 
 test-oldest: oldest
-	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" --durations=25 $(ARGS)
+	$(OLDEST)/bin/python -m pytest $(TOGETHER) -m "not slow" --durations=25 $(ARGS)
 
 # torch first: the lowest version of the pinned one is not the CPU build.
 $(OLDEST)/.installed: $(VENV)/.installed

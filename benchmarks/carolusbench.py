@@ -22,7 +22,7 @@ from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, placing
-from carolus_env.evaluation.regret import ALL, measure
+from carolus_env.evaluation.suite import ALL, measure
 from carolus_env.system.sources import PACKAGE
 
 AGENTS: Final = (

@@ -26,7 +26,7 @@ from carolus_env.bots import lockstep, models
 from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
-from carolus_env.evaluation import tables
+from carolus_env.evaluation import report
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import deals_for, seatings_of
 
@@ -108,7 +108,7 @@ def play(
     cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=seed))
     model = digest(players, pair)
     file = folder / f"{players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")
-    with tables.watching(cup) as progress:
+    with report.watching(cup) as progress:
         cup.run(workers=workers, file=file, resume=file.exists(), progress=progress)
     [result] = cup.pairings()
     return result, {

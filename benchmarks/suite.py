@@ -39,10 +39,11 @@ from carolus_env.evaluation.rollouts import (
     Options,
     after,
     candidates,
+    choose,
     kind_of,
     roll_out,
+    value_function,
 )
-from carolus_env.evaluation.sampling import choose, value_function
 from carolus_env.evaluation.suite import HALVES, STAGES, Suite, SuitePosition, parsed
 from carolus_env.notation import to_line
 from carolus_env.records import make_record, play_event, start_of

@@ -27,8 +27,7 @@ from carolus_env.drawing.animation import animation_svg
 from carolus_env.engine.rules import MOVE, Rules, action_parts
 from carolus_env.evaluation.report import write_report
 from carolus_env.play.api import Api
-from carolus_env.play.library import GameFile
-from carolus_env.play.roster import Roster
+from carolus_env.play.library import GameFile, Roster
 from carolus_env.play.server import make_server, open_socket, start_compiling
 from carolus_env.play.session import Session
 from carolus_env.records import Record, write_records

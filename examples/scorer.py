@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from carolus_env.envs.candidates import length
+from carolus_env.envs.turns import length
 from carolus_env.integrations.agents import TurnAgent
 from carolus_env.system.command import script_options
 from carolus_env.system.options import option

@@ -30,7 +30,7 @@ from tianshou.data import Collector, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 
-from carolus_env.envs.candidates import length
+from carolus_env.envs.turns import length
 from carolus_env.system.options import option
 
 

@@ -109,13 +109,13 @@ FAULTS = [
     ("without max_rounds a game is cut off after a round", K + "turns.py", 's["round"] > 0 and s["round"] == s["max_rounds"]', 's["round"] > 0 and s["round"] >= s["max_rounds"]', "nojit:rulebook"),
     ("the learner's last observation is from seat 0", "envs/learner.py", 'observation.observe(self.states, self.seats, dtype=out.dtype', 'observation.observe(self.states, self.states["player"], dtype=out.dtype', "gym"),
     ("threads share the row from which observations are scaled", "games/batch.py", "self._whole[worker]", "self._whole[0]", "batch"),
-    ("regret of unlisted choices is never negative", E + "regret.py", "regrets[missed] = behind.mean(axis=1)", "regrets[missed] = np.maximum(behind.mean(axis=1), 0)", "suite"),
+    ("regret of unlisted choices is never negative", E + "suite.py", "regrets[missed] = behind.mean(axis=1)", "regrets[missed] = np.maximum(behind.mean(axis=1), 0)", "suite"),
     ("an interrupted evaluation is not made up for", L + "run.py", 'self._learning, self._due = float(numbers["learning"]), bool(numbers["due"])', 'self._learning, self._due = float(numbers["learning"]), False', "learners"),
     ("NaN and infinity lie in every range", "system/options.py", "math.isfinite(result) and _within(", "not math.isfinite(result) or _within(", "nojit:options"),
     ("final observations are marked as missing", "envs/gym.py", "        self._over = np.zeros(self.num_envs, np.bool_)\n        self.games.restart(ended.rows)", "        self._over[:] = False\n        self.games.restart(ended.rows)", "gym"),
     ("networks see adjacent opponents counter-clockwise", K + "turns.py", "seats[1], seats[3] = 2 - pair, 3 - pair", "seats[1], seats[3] = 3 - pair, 2 - pair", "turns"),
     ("seeds of masked games are those of the first", "envs/gym.py", "seeds[rows], rows, starts)", "seeds[: len(rows)], rows, starts)", "gym"),
-    ("regret of a game weights kinds as the suite does", E + "regret.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
+    ("regret of a game weights kinds as the suite does", E + "suite.py", '(GAME, self.suite.header["per_game"])', "(GAME, None)", "suite"),
 ]
 # fmt: on
 

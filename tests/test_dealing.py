@@ -15,7 +15,7 @@ from carolus_env.engine import setup
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.engine.streams import seed_generators
-from carolus_env.evaluation import sampling
+from carolus_env.evaluation import rollouts
 from carolus_env.learners import LEARNERS
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
@@ -90,10 +90,10 @@ def test_rollouts_of_neighbouring_seeds_have_other_dice(monkeypatch: pytest.Monk
         roots.extend(deals.roots.tolist())
         return deals
 
-    monkeypatch.setattr(sampling, "Deals", type("Spied", (), {"of": staticmethod(of)}))
+    monkeypatch.setattr(rollouts, "Deals", type("Spied", (), {"of": staticmethod(of)}))
     starts = engine.new_games(FEW, 9, seed=0)
     for seed in range(4):
-        sampling.Sampler("random", seed).play(starts, np.arange(9))
+        rollouts.Sampler("random", seed).play(starts, np.arange(9))
     assert len(set(roots)) == len(roots) == 36
 
 

@@ -19,8 +19,8 @@ from test_tournament import rates  # noqa: F401
 from carolus_env import __version__, bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, ladder, report, tables, tournament
-from carolus_env.evaluation.regret import Regret
+from carolus_env.evaluation import bench, ladder, report, tournament
+from carolus_env.evaluation.suite import Regret
 from carolus_env.records import read_records
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
@@ -128,7 +128,7 @@ def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path) -> No
 
 def test_a_terminal_has_a_bar_and_a_table_while_games_are_played(run, monkeypatch):
     monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
-    monkeypatch.setattr(tables, "_REDRAWN", 0.0)
+    monkeypatch.setattr(report, "_REDRAWN", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
     monkeypatch.setenv("TERM", "xterm")
     code, _, err = run("greedy", "random", "--games", 20)

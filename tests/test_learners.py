@@ -33,8 +33,7 @@ from carolus_env.learners import learner as kind_of
 from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.provenance import commit, commit_of
-from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, read_checkpoint
-from carolus_env.learners.scalars import Scalars
+from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, Scalars, read_checkpoint
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, tensors, threads
 from carolus_env.system.failures import UserError

@@ -18,8 +18,7 @@ from page import Page, Slow, book, finished, serving
 from carolus_env import bots
 from carolus_env.play import library, server
 from carolus_env.play.api import Api
-from carolus_env.play.library import GameFile, was_lost
-from carolus_env.play.roster import LEVELS, Roster, RosterError
+from carolus_env.play.library import LEVELS, GameFile, Roster, RosterError, was_lost
 from carolus_env.records import RecordError, names_of, record_line, replay, write_records
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}

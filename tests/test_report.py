@@ -10,14 +10,15 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from carolus_env.evaluation.report import _ratings_plot, write_report
-from carolus_env.evaluation.summary import anchor
-from carolus_env.evaluation.tables import (
+from carolus_env.evaluation.report import (
+    _ratings_plot,
     cross_table,
     print_tables,
     shortened,
     standings,
+    write_report,
 )
+from carolus_env.evaluation.summary import anchor
 
 HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 

@@ -18,14 +18,16 @@ from carolus_env.evaluation.rollouts import (
     MOST_GAMES,
     PORTION,
     Options,
+    Sampler,
+    Value,
     _Samples,
     after,
     candidates,
     kind_of,
     looks_after,
     roll_out,
+    value_function,
 )
-from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.notation import from_text, to_line
 
 PLAYERS = (2, 3, 4)
@@ -226,7 +228,7 @@ def test_impossible_options_and_candidates_are_refused():
         (lambda: Options(threads=0), "threads must be"),
         (lambda: roll_out(state, [first, first]), "given twice"),
         (lambda: roll_out(state, []), "one candidate or more"),
-        (lambda: Sampler("random", 1, rounds=1), "value must be a sampling.Value, got None"),
+        (lambda: Sampler("random", 1, rounds=1), "value must be a rollouts.Value, got None"),
         (lambda: value_function("value", 3)(over), "'value' is for 3 players, not for 2"),
         (lambda: roll_out(state, [(*first, 0)]), "does not decide"),
         (lambda: roll_out(over[0]), "no decision is due"),

@@ -15,7 +15,7 @@ from carolus_env import bots
 from carolus_env.bots.models import FOLDER, TYPES
 from carolus_env.commands import evaluate
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.sampling import value_function
+from carolus_env.evaluation.rollouts import value_function
 from carolus_env.evaluation.suite import Suite, shipped
 from carolus_env.learners import read_config
 from carolus_env.system.command import parse

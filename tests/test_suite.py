@@ -14,12 +14,10 @@ from benchmarks.suite import SuiteRecipe, checked, main, make_suite, stages_of
 from carolus_env import bots
 from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
-from carolus_env.evaluation import regret, suite
+from carolus_env.evaluation import suite
 from carolus_env.evaluation.games import ArenaError
-from carolus_env.evaluation.regret import ALL, GAME, measure, optimism
-from carolus_env.evaluation.rollouts import KINDS, after
-from carolus_env.evaluation.sampling import choose, value_function
-from carolus_env.evaluation.suite import STAGES
+from carolus_env.evaluation.rollouts import KINDS, after, choose, value_function
+from carolus_env.evaluation.suite import ALL, GAME, STAGES, measure, optimism
 from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
 from carolus_env.play.session import Replay
@@ -258,12 +256,12 @@ def test_the_best_of_noisy_values_is_too_high(tiny):
 
 
 def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(regret, "shipped", lambda players: tiny)
+    monkeypatch.setattr(suite, "shipped", lambda players: tiny)
     for argv, said in ((["--suite"], "one agent"), (["greedy", "--suite", "--games", "5"], "--ga")):
         assert evaluate.main(argv) == 2
         assert said in capsys.readouterr().err
     out = tmp_path / "out"
-    monkeypatch.setattr(regret, "WORST", 2)
+    monkeypatch.setattr(suite, "WORST", 2)
     assert evaluate.main(["random", "greedy", "--suite", "--players", "2", "--out", str(out)]) == 0
     text = capsys.readouterr().out
     assert f"2 players: {len(tiny.half('report'))} decisions, base greedy" in text
@@ -271,9 +269,9 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     assert evaluate.main(["random", "--suite", "--players", "3", "--out", str(out)]) == 2
     assert "suite.json exists: name another folder" in capsys.readouterr().err
     result = json.loads((out / "suite.json").read_text())
-    [suite] = result["suites"]
-    assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))
-    for row in suite["agents"]:
+    [measured] = result["suites"]
+    assert measured["suite"] == tiny.digest and len(measured["decisions"]) == len(tiny.half("report"))
+    for row in measured["agents"]:
         assert row["regret"]["all"]["mean"] == pytest.approx(np.mean(row["regrets"]), abs=1e-4)
     games = GameFile(out / "worst_2p.jsonl")
     assert not games.problems and len(games.games) == 8
@@ -306,11 +304,11 @@ class Refuses(bots.Agent):
 def test_what_was_measured_is_kept_and_who_cannot_play_is_left_out(
     tiny, tmp_path, capsys, monkeypatch, error
 ):
-    monkeypatch.setattr(regret, "shipped", lambda players: tiny)
+    monkeypatch.setattr(suite, "shipped", lambda players: tiny)
     monkeypatch.setattr(Fails, "error", error)
     agents = [Refuses(), bots.make("greedy"), Fails()]
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else ArenaError):
-        regret.measure_agents(agents, 2, out=tmp_path)
+        suite.measure_agents(agents, 2, out=tmp_path)
     out = capsys.readouterr().out
     assert "Left out of 2 players: agent 'refuses'" in out and "a turn" in out
     kept = json.loads((tmp_path / "suite.json").read_text())
@@ -318,4 +316,4 @@ def test_what_was_measured_is_kept_and_who_cannot_play_is_left_out(
     assert "'refuses'" in kept["left_out"]["2"][0]
     assert (tmp_path / "worst_2p.jsonl").exists()
     with pytest.raises(ValueError, match="not with two players"):
-        regret.measure_agents([Refuses()], 2)
+        suite.measure_agents([Refuses()], 2)

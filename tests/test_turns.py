@@ -10,7 +10,7 @@ from test_learner import go_on
 
 from carolus_env import engine
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MOVE, NOBODY, OVER, PLACE, Rules
-from carolus_env.envs import candidates
+from carolus_env.envs import turns
 from carolus_env.envs.gym import CarolusEnv
 from carolus_env.envs.learner import LearnerGames
 from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
@@ -102,9 +102,9 @@ def plain_row(state, player, kind):
         "margin": margins,
         "castles": castles,
     }
-    assert list(parts) == [block.name for block in candidates.layout(n)]
+    assert list(parts) == [block.name for block in turns.layout(n)]
     row = np.concatenate([np.ravel(np.array(part, np.float64)) for part in parts.values()])
-    return np.clip(row, -candidates.LIMIT, candidates.LIMIT)
+    return np.clip(row, -turns.LIMIT, turns.LIMIT)
 
 
 @every_rules
@@ -206,7 +206,7 @@ def test_an_index_of_no_candidate_forfeits_or_raises():
 def test_infos_hold_the_actions_behind_the_candidates():
     envs = gymnasium.make_vec("CarolusMagnusTurns-v0", 8, opponents="greedy", candidates=6)
     obs, infos = envs.reset(seed=2)
-    assert obs.shape == (8, 6, candidates.length(2))
+    assert obs.shape == (8, 6, turns.length(2))
     for _ in range(30):
         masks, firsts = infos["action_mask"], infos["choices"][:, :, 0]
         np.testing.assert_array_equal(masks, obs[:, :, 0])

@@ -29,9 +29,9 @@ from carolus_env.drawing import board_svg, show
 from carolus_env.engine import chance
 from carolus_env.engine.rules import PLACE
 from carolus_env.engine.streams import random_bits
-from carolus_env.envs import aec, gym, parallel, sb3
-from carolus_env.evaluation import regret, rollouts, sampling, suite
-from carolus_env.evaluation.sampling import value_function
+from carolus_env.envs import aec, gym, sb3
+from carolus_env.evaluation import rollouts, suite
+from carolus_env.evaluation.rollouts import value_function
 from carolus_env.learners import config_of, learner
 from carolus_env.networks import forward
 from carolus_env.planning import heuristic
@@ -125,9 +125,9 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "aec.observe": (lambda: started(aec.env()).observe, lambda: {"agent": "player_0"}),
     "aec.action_space": (lambda: started(aec.env()).action_space, lambda: {"agent": "player_0"}),
     "aec.observation_space": (lambda: started(aec.env()).observation_space, lambda: {"agent": "player_0"}),
-    "parallel": (lambda: parallel.CarolusParallelEnv, lambda: {"players": 2}),
-    "parallel.reset": (lambda: parallel.CarolusParallelEnv().reset, lambda: {"seed": 1, "options": {}}),
-    "parallel.step": (lambda: started(parallel.CarolusParallelEnv()).step, lambda: {"actions": {"player_0": 0, "player_1": 0}}),
+    "parallel": (lambda: aec.CarolusParallelEnv, lambda: {"players": 2}),
+    "parallel.reset": (lambda: aec.CarolusParallelEnv().reset, lambda: {"seed": 1, "options": {}}),
+    "parallel.step": (lambda: started(aec.CarolusParallelEnv()).step, lambda: {"actions": {"player_0": 0, "player_1": 0}}),
     "CarolusEnv": (lambda: gym.CarolusEnv, lambda: {"players": 2, "opponents": "random", "seat": 0, "illegal": "raise", "masks": "info", "observation": "uint8", "render_mode": "ansi"}),
     "CarolusEnv.reset": (lambda: gym.CarolusEnv().reset, lambda: {"seed": 1, "options": {}}),
     "CarolusEnv.step": (lambda: started(gym.CarolusEnv()).step, lambda: {"action": 0}),
@@ -147,14 +147,14 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "rollouts.Options": (lambda: lambda **given: rollouts.roll_out(games()[0], options=rollouts.Options(**{"base": "random", "games": 2} | given)), lambda: {"base": "random", "rounds": 1, "value": "planner", "games": 2, "error": 0.1, "threads": 1}),
     "candidates": (lambda: rollouts.candidates, lambda: {"state": games()[0], "most": 8}),
     "after": (lambda: rollouts.after, lambda: {"state": games()[0], "choices": []}),
-    "Sampler": (lambda: lambda **given: sampling.Sampler(**given).play(games(), np.arange(2)), lambda: {"base": "random", "seed": 1, "value": sampling.value_function("planner", 2), "rounds": 1, "stratified": False, "threads": 1}),
-    "Sampler.play": (lambda: sampling.Sampler("random", 1).play, lambda: {"starts": games(), "numbers": [0, 1]}),
-    "value_function": (lambda: sampling.value_function, lambda: {"spec": "planner", "players": 2}),
-    "Value": (lambda: sampling.value_function("ppo", 3), lambda: {"states": ce.new_games(ce.Rules(3), 2, seed=1)}),
-    "choose": (lambda: sampling.choose, lambda: {"agent": bots.make("random"), "states": games(), "numbers": [0, 1], "seed": 1}),
+    "Sampler": (lambda: lambda **given: rollouts.Sampler(**given).play(games(), np.arange(2)), lambda: {"base": "random", "seed": 1, "value": rollouts.value_function("planner", 2), "rounds": 1, "stratified": False, "threads": 1}),
+    "Sampler.play": (lambda: rollouts.Sampler("random", 1).play, lambda: {"starts": games(), "numbers": [0, 1]}),
+    "value_function": (lambda: rollouts.value_function, lambda: {"spec": "planner", "players": 2}),
+    "Value": (lambda: rollouts.value_function("ppo", 3), lambda: {"states": ce.new_games(ce.Rules(3), 2, seed=1)}),
+    "choose": (lambda: rollouts.choose, lambda: {"agent": bots.make("random"), "states": games(), "numbers": [0, 1], "seed": 1}),
     "shipped": (lambda: suite.shipped, lambda: {"players": 2}),
-    "measure": (lambda: regret.measure, lambda: {"suite": suite.shipped(2), "agent": bots.make("random"), "half": "learn", "games": 2, "decisions": suite.shipped(2).half("learn")[:1]}),
-    "measure_agents": (lambda: lambda agents: regret.measure_agents(agents, 2), lambda: {"agents": []}),
+    "measure": (lambda: suite.measure, lambda: {"suite": suite.shipped(2), "agent": bots.make("random"), "half": "learn", "games": 2, "decisions": suite.shipped(2).half("learn")[:1]}),
+    "measure_agents": (lambda: lambda agents: suite.measure_agents(agents, 2), lambda: {"agents": []}),
     "board_svg": (lambda: board_svg, lambda: {"state": games()[0]}),
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, regret, report, seating, tables
+from carolus_env.evaluation import bench, report, seating, suite
 from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.summary import complete_deals
 from carolus_env.learners.provenance import commit, provenance
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         elif options.suite:
             _check_files(options)
             agents, out = make_agents(options.agents), {"json": options.json, "out": options.out}
-            regret.measure_agents(agents, players, **out, quiet=options.quiet)
+            suite.measure_agents(agents, players, **out, quiet=options.quiet)
         else:
             _evaluate(options, _plan(options), typed)
     except (UserError, ValueError) as error:
@@ -226,7 +226,7 @@ def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> ev
 
         def play() -> None:
             file = options.out and options.out / GAMES_FILE
-            with tables.watching(cup, quiet=options.quiet) as progress:
+            with report.watching(cup, quiet=options.quiet) as progress:
                 cup.run(
                     workers=workers,
                     file=file,
@@ -284,6 +284,6 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament, typed: str) ->
     if unsaved or not options.quiet:
         title = f"{cup.plan.rules.players} players, seed {cup.plan.seed}, {cup.seconds:.1f} s"
         # A protocol prints a rating of its own.
-        tables.print_tables(title, summary, ratings=not options.bench)
+        report.print_tables(title, summary, ratings=not options.bench)
     if unsaved:
         raise unsaved

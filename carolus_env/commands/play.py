@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
-from carolus_env.play.roster import Roster
+from carolus_env.play.library import Roster
 from carolus_env.records import RecordError
 from carolus_env.system.command import DONE, command, needs, parse, refuse_unused
 from carolus_env.system.failures import MissingExtraError, UserError

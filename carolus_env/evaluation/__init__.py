@@ -6,9 +6,9 @@
     >>> cup.summary()["agents"]
 
 Tournaments: ``seating`` (plans), ``games``, ``tournament``, ``journal`` (their file), ``pairing``,
-``ratings``, ``sequential`` (stop rules), ``summary``, ``tables``, ``report``. One agent: ``ladder``
-(opponents with ratings), ``placing``, ``bench``. Positions: ``rollouts`` by ``sampling`` games,
-``suite`` (decisions that were rolled out), ``regret``.
+``ratings``, ``sequential`` (stop rules), ``summary``, ``report``. One agent: ``ladder`` (opponents
+with ratings), ``placing``, ``bench``. Positions: ``rollouts``, ``suite`` (decisions that were rolled
+out, and an agent's regret on them).
 """
 
 from carolus_env.evaluation.games import (

@@ -14,9 +14,8 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.games import Results, warm_up
 from carolus_env.evaluation.pairing import pairing_result, play_pairing
-from carolus_env.evaluation.regret import ALL, measure
 from carolus_env.evaluation.seating import Plan, deals_for, seatings_of
-from carolus_env.evaluation.suite import shipped
+from carolus_env.evaluation.suite import ALL, measure, shipped
 from carolus_env.evaluation.tournament import Block, play_plan
 from carolus_env.system import cancellation
 from carolus_env.system import threads as threading

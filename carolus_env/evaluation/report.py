@@ -1,23 +1,31 @@
-"""The report on a tournament, made from its summary: a plot, and a page of tables in HTML.
+"""The tables of a tournament on the terminal, and its report: a plot, and the tables in HTML.
 
 The same summary and the same versions of matplotlib and rich give the same bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import html
 import io
 import re
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rich.console import Console
+from rich import progress
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from carolus_env.evaluation import tables
-from carolus_env.evaluation.summary import Summary
-from carolus_env.evaluation.tables import BLUE, StandingsRow, percent, spaced
+from carolus_env.evaluation.games import Progress
+from carolus_env.evaluation.summary import Summary, anchor, labels
+from carolus_env.evaluation.tournament import Tournament
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.files import write_file
 
@@ -37,7 +45,7 @@ def check_installed() -> None:
 def write_report(folder: Path, summary: Summary) -> list[Path]:
     """Write a plot and a self-contained page; all are made before the first is written."""
     check_installed()
-    files = _plots(tables.standings(summary))
+    files = _plots(standings(summary))
     files["report.html"] = _page(summary, files["ratings.svg"].decode()).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
@@ -63,42 +71,42 @@ def _page(summary: Summary, drawn: str) -> str:
     notes.append("Numbered columns: win rate in percent against the agent of that rank.")
     if summary["deals"] < FEW_DEALS:
         notes.append(f"With only {summary['deals']} deals the intervals are a little too narrow.")
-    title = _escaped(tables.title(summary))
+    heading = _escaped(title(summary))
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tournament: {title}</title>
+<title>Tournament: {heading}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
 <h1>Carolus Magnus</h1>
-<p>{title}</p>
+<p>{heading}</p>
 <h2>Ranking</h2>
 <div role="img" aria-label="ratings with their intervals">
 {re.sub("<metadata>.*?</metadata>", "", drawn[drawn.find("<svg") :], flags=re.DOTALL)}
 </div>
-{_table(tables.cross_table(summary))}
+{_table(cross_table(summary))}
 <p>{_escaped(" ".join(notes))}</p>
 <h2>Pairings</h2>
-{_table(tables.pairings_table(summary))}
+{_table(pairings_table(summary))}
 <p>{summary["play"]["mean_rounds"]:.1f} rounds a game; ended: {_escaped(", ".join(shares))}</p>
 <h2>Made with</h2>
-{_table(tables.facts_table(summary))}
+{_table(facts_table(summary))}
 </body>
 </html>
 """
 
 
 def _escaped(text: str) -> str:
-    return html.escape(tables.printable(text))
+    return html.escape(printable(text))
 
 
-def _table(table: tables.Table) -> str:
+def _table(table: Table) -> str:
     """Return a table as HTML; every text in it is escaped."""
-    console = Console(record=True, file=io.StringIO(), width=tables.WIDE, legacy_windows=False)
-    console.print(table.fitted(tables.WIDE))
+    console = Console(record=True, file=io.StringIO(), width=WIDE, legacy_windows=False)
+    console.print(table.fitted(WIDE))
     return f"<pre>{console.export_html(code_format='{code}', inline_styles=True)}</pre>"
 
 
@@ -157,7 +165,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             if beyond:
                 axes.plot(end, y, marker, color=BLUE, markersize=5)
         axes.annotate(
-            tables.elo(line.rating),
+            elo(line.rating),
             (1, y),
             (8, 0),
             xycoords=axes.get_yaxis_transform(),
@@ -165,10 +173,243 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             va="center",
             annotation_clip=False,
         )
-    axes.set_yticks(range(len(lines)), tables.shortened(line.name for line in lines))
+    axes.set_yticks(range(len(lines)), shortened(line.name for line in lines))
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.margins(x=0.04)
     axes.grid(axis="x")
     axes.axvline(0, color=_GREY, linewidth=0.8, zorder=0.5)
     axes.set_xlabel("Elo with 95 % interval")
     return figure
+
+
+BLUE, VERMILION = "#0072b2", "#d55e00"
+"""More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
+WIDE: Final = 100_000
+"""Characters of a line, where nothing limits it."""
+
+_LONGEST_NAME: Final = 32
+_NAME: Final = 9  # least width of a column of names
+_MOST_LEFT: Final = 3  # columns on the left that are never left out
+_SPACE: Final = 2  # between columns
+_REDRAWN: Final = 2.0  # seconds between two updates of the table, at least
+_SPARED: Final = 20  # or this multiple of an update's time, for which games wait
+
+
+class StandingsRow(NamedTuple):
+    """An agent, its rating and its win rate in all games."""
+
+    agent: int  # its number in the summary
+    name: str  # its spec; with a number where two agents have the same
+    rating: dict[str, Any]  # elo, low, high, bound
+    won: float
+
+
+def standings(summary: Summary) -> list[StandingsRow]:
+    """Return the agents by rating, the strongest first."""
+    agents = summary["agents"]
+    names = labels([printable(agent["spec"]) for agent in agents])
+    rows = [
+        StandingsRow(k, names[k], agent["rating"], agent["win_share"])
+        for k, agent in enumerate(agents)
+    ]
+    return sorted(rows, key=lambda row: -row.rating["elo"])
+
+
+# ------------------------------------------------------------------------------------ tables
+
+
+class Table(NamedTuple):
+    """A table; the columns on the left say most, and are kept where there is little room."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Text]]
+    names: Sequence[int]  # columns of agents' names
+    words: Sequence[int] = ()  # further columns that are aligned on the left
+
+    def texts(self) -> list[list[str]]:
+        """Return heads and rows as text."""
+        return [[*self.heads], *([cell.plain for cell in row] for row in self.rows)]
+
+    def fitted(self, width: int) -> RenderableType:
+        """Return what is shown in so many characters a line."""
+        widths = [max(map(cell_len, column)) for column in zip(*self.texts(), strict=True)]
+        least = [min(w, _NAME) if k in self.names else w for k, w in enumerate(widths)]
+        kept = len(widths)
+        while kept > _MOST_LEFT and sum(least[:kept]) + _SPACE * (kept - 1) > width:
+            kept -= 1
+        result = RichTable(box=None, padding=(0, _SPACE, 0, 0), pad_edge=False, header_style="")
+        for k, head in enumerate(self.heads[:kept]):
+            side: Any = "left" if k in (*self.names, *self.words) else "right"
+            result.add_column(head, justify=side, no_wrap=k not in self.names, overflow="fold")
+        for row in self.rows:
+            result.add_row(*row[:kept])
+        rest = f"left out, for want of width: {', '.join(self.heads[kept:])}"
+        return Group(result, rest) if self.heads[kept:] else result
+
+
+def cross_table(summary: Summary) -> Table:
+    """Return the ranking, with each agent's win rate against the agent of each rank, in percent."""
+    rates: dict[tuple[int, int], float] = {}
+    for pairing in summary["pairings"]:
+        i, j = pairing["pair"]
+        rates[i, j], rates[j, i] = pairing["win_rate"]
+    lines, rows = standings(summary), []
+    for rank, line in enumerate(lines, 1):
+        cells = map(Text, (str(rank), line.name, elo(line.rating), percent(line.won, 1)))
+        against = [rates.get((line.agent, other.agent)) for other in lines]
+        shown = [Text(percent(rate), _colours(rate)) for rate in against]
+        shown[rank - 1] = Text("-")
+        taken = duration(summary["agents"][line.agent]["us_per_decision"])
+        rows.append([*cells, *shown, Text(taken)])
+    ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
+    return Table(["#", "agent", "Elo [95 %]", "won %", *ranks, "a decision"], rows, [1])
+
+
+def pairings_table(summary: Summary) -> Table:
+    """Return every pairing, from its stronger agent's side."""
+    ranked = {line.agent: (rank, line.name) for rank, line in enumerate(standings(summary))}
+    rows = []
+    for pairing in sorted(summary["pairings"], key=lambda p: sorted(ranked[k] for k in p["pair"])):
+        sides = sorted((ranked[k], side) for side, k in enumerate(pairing["pair"]))
+        ((_, first), a), ((_, second), b) = sides
+        wins, castles = pairing["wins"], pairing["mean_castles"]
+        rate, ends = pairing["win_rate"][a], pairing["ends"].items()
+        low, high = (percent(end, 1) for end in pairing["ci95"][a])
+        cells = (
+            f"{wins[a]}-{pairing['draws']}-{wins[b]}",
+            f"{pairing['games']:,}",
+            f"{castles[a]:.1f} : {castles[b]:.1f}",
+            f"{pairing['mean_rounds']:.1f}",
+            printable(", ".join(f"{spaced(name)} {count:,}" for name, count in ends)),
+        )
+        won = Text(f"{percent(rate, 1)} [{low}, {high}]", _colours(rate))
+        rows.append([Text(first), Text(second), won, *map(Text, cells)])
+    heads = ("agent", "against", "won % [95 %]", "W-D-L", "games", "castles", "rounds", "ended by")
+    return Table(heads, rows, [0, 1], [len(heads) - 1])
+
+
+def facts_table(summary: Summary) -> Table:
+    """Return all that is needed to play the tournament again, by name."""
+    facts = {key: summary[key] for key in ("schedule", "seed", "deals", "games")}
+    facts["time"] = duration(1e6 * summary["seconds"])
+    facts |= summary["rules"] | summary["versions"] | summary["machine"]
+    facts |= {key: summary.get(key) for key in ("commit", "command")}
+    known = {spaced(key): value for key, value in facts.items() if value is not None}
+    rows = [[Text(printable(text)) for text in fact] for fact in known.items()]
+    return Table(["", ""], rows, [1], [0])
+
+
+# ------------------------------------------------------------------------------------ texts
+
+
+def printable(text: object) -> str:
+    """Return the text, with characters that cannot be printed or encoded replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def shortened(names: Iterable[str], length: int = _LONGEST_NAME) -> list[str]:
+    """Return the names, long ones without their middle, still all different."""
+    head = length // 3
+    tail = length - head - 1
+    return labels([n if len(n) <= length else f"{n[:head]}\u2026{n[-tail:]}" for n in names])
+
+
+def title(summary: Summary) -> str:
+    """Return the report's title in one line."""
+    agents = [agent["spec"] for agent in summary["agents"]]
+    zero = anchor(agents, summary["schedule"])
+    parts = [
+        f"{summary['rules']['players']} players",
+        summary["schedule"],
+        f"{summary['deals']:,} deal{'s' * (summary['deals'] != 1)}",
+        f"{summary['games']:,} games",
+        f"seed {summary['seed']}",
+        f"Elo by these games alone, 0: {'the mean' if zero is None else agents[zero]}",
+        *([] if summary["complete"] else ["cut short"]),
+    ]
+    return printable(spaced(", ".join(parts)))
+
+
+def spaced(name: object) -> str:
+    """Return a key as words."""
+    return str(name).replace("_", " ")
+
+
+def elo(rating: dict[str, Any]) -> str:
+    """Return a rating and its interval, or the one end that the games support."""
+    point, low, high = (round(rating[key]) for key in ("elo", "low", "high"))
+    ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
+    return ends.get(rating["bound"], printable(rating["bound"]))
+
+
+def percent(rate: float | None, digits: int = 0) -> str:
+    """Format a rate in percent; 0 and 100 only for exactly that."""
+    if rate is None:
+        return ""
+    text, least = f"{100 * rate:.{digits}f}", 10.0**-digits
+    if float(text) >= 100 and rate < 1:
+        return f">{100 - least:.{digits}f}"
+    return f"<{least:.{digits}f}" if float(text) <= 0 < rate else text
+
+
+def duration(microseconds: float) -> str:
+    """Format a duration in the unit that fits."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= 0.9995 * size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds:.3g} us"
+
+
+def _colours(rate: float | None) -> str:
+    """Return a win rate's style: on blue for more than half, vermilion for less, else white."""
+    if rate is None:
+        return ""
+    strong = BLUE if rate > 0.5 else VERMILION
+    part = 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
+    channels = (round(255 + part * (int(strong[k : k + 2], 16) - 255)) for k in (1, 3, 5))
+    return "#1c1c1c on #" + "".join(f"{channel:02x}" for channel in channels)
+
+
+# ------------------------------------------------------------------------------------ the terminal
+
+
+def print_tables(heading: str, summary: Summary, *, ratings: bool = True) -> None:
+    """Print a row for each pairing and, with ``ratings``, the stop rule and the cross table."""
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
+    with console.capture() as captured:  # rich would end the process where nobody reads
+        console.print(Text(heading), _shown(summary, console.width, ratings=ratings), sep="\n")
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _shown(summary: Summary, width: int, *, ratings: bool = True) -> RenderableType:
+    parts = [pairings_table(summary).fitted(width)]
+    if ratings:
+        rule = [printable(summary["stop_rule"]["text"])] if "stop_rule" in summary else []
+        parts += [*map(Text, (*rule, "", title(summary))), cross_table(summary).fitted(width)]
+    return Group(*parts)
+
+
+@contextlib.contextmanager
+def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progress]:
+    """Show a progress bar, the time left and the table so far; on a terminal only."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda done: None
+        return
+    columns = *progress.Progress.get_default_columns(), progress.MofNCompleteColumn()
+    bar = progress.Progress(*columns, progress.TimeElapsedColumn())
+    task = bar.add_task("games", total=tournament.plan.games)
+    drawn, since, pause = 0, time.monotonic(), _REDRAWN
+    with Live(bar, console=console, transient=True, refresh_per_second=4) as live:
+
+        def update(done: int) -> None:
+            nonlocal drawn, since, pause
+            bar.update(task, completed=done)
+            begun = time.monotonic()
+            deal = tournament.plan.games_per_deal
+            if tournament.games >= max(drawn + 1, deal) and begun - since > pause:
+                live.update(Group(_shown(tournament.summary(), console.width), bar))
+                drawn, since = tournament.games, time.monotonic()
+                pause = max(_REDRAWN, _SPARED * (since - begun))
+
+        yield update

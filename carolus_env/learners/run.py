@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
 import math
 import threading
@@ -27,14 +28,13 @@ from carolus_env.bots import Agent
 from carolus_env.evaluation import ladder, placing
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
-from carolus_env.learners.scalars import Scalars
 from carolus_env.networks.files import Model, file_of
 from carolus_env.system import tensors, untrusted
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
 from carolus_env.system.failures import UserError
-from carolus_env.system.files import write_file, write_json
+from carolus_env.system.files import Log, write_file, write_json
 
 COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
 """The phases of a run, each with its seconds in ``result.json``."""
@@ -494,3 +494,40 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], Arrays]:
     arrays, about = tensors.from_bytes((folder / CHECKPOINT).read_bytes())
     untrusted.expect(about, **_FORMAT)
     return json.loads(untrusted.get(about, "numbers", str)), arrays
+
+
+class Scalars:
+    """A file of numbers in a folder of TensorBoard, which ends with a whole point.
+
+    ``step`` is the last one that counts of those in the folder's other files: a run that is resumed
+    repeats the later ones.
+    """
+
+    def __init__(self, folder: Path, step: int = 0) -> None:
+        from tensorboard.compat.proto import event_pb2, summary_pb2
+
+        self._event: Any = event_pb2.Event
+        self._summary: Any = summary_pb2.Summary
+        folder.mkdir(parents=True, exist_ok=True)
+        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        path = folder / f"events.out.tfevents.{now // 10**9:010}.{now:019}"
+        self._log = Log.create(path, self._framed(file_version="brain.Event:2"))
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._log.append(self._framed(session_log=start, step=step + 1))
+
+    def write(self, values: Mapping[str, float], step: int) -> None:
+        """Add a point to the line of each name."""
+        numbers = [self._summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
+        self._log.append(self._framed(step=step, summary=self._summary(value=numbers)))
+
+    def _framed(self, **content: Any) -> bytes:
+        """Return an event as a record of the file."""
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        record, event = io.BytesIO(), self._event(wall_time=time.time(), **content)
+        RecordWriter(record).write(event.SerializeToString())
+        return record.getvalue()
+
+    def close(self) -> None:
+        """End the file."""
+        self._log.close()
