@@ -230,7 +230,7 @@ def screenshots() -> int:
         shot(browser, f"{address}/game", "play", ".choices .step", DESKTOP)
         shot(browser, f"{address}/replay/0#0/{middle}", "viewer", ".board svg", DESKTOP)
         with tempfile.TemporaryDirectory() as folder:
-            shot(browser, report(Path(folder)), "report", "table", REPORT)
+            shot(browser, report(Path(folder)), "report", "pre", REPORT)
         browser.close()
     server.should_exit = True
     thread.join(timeout=10)
