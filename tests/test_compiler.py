@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -35,6 +36,12 @@ NOTICE = f"{compiler.notice.TEXT}\n"
 
 def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def stamp(module, file):
+    """The stamp of a function of a module."""
+    code = SimpleNamespace(co_filename=str(file))
+    return kernel_cache.sources_stamp(SimpleNamespace(__module__=module, __code__=code))
 
 
 @pytest.fixture
@@ -120,35 +127,30 @@ MAKERS = sorted(
 )
 
 
-def test_an_entry_hashes_every_module_that_its_kernels_can_come_from_and_no_other():
+def test_an_entry_hashes_every_room_that_its_kernels_can_come_from_and_no_other():
     """Else an edit of the page, or of a bot, would compile the engine anew."""
     assert len(MAKERS) > 15
-    layers = ["system", "engine", "planning", "networks", "bots", ""]
     for maker in MAKERS:
-        hashed = sources.of_package(maker)
-        assert maker in hashed
-        for name in hashed:  # and behind theirs
-            for used in names_from(name):
-                assert used in hashed or used == name, f"{name} of {maker} uses {used}"
-        parts, own = {name.split(".")[1] for name in hashed}, maker.split(".")[1]
-        if own in layers:
-            assert parts <= {*layers[: layers.index(own) + 1]}, maker
-        assert not parts & {"commands", "play", "drawing", "integrations"}, maker
+        own = sources.room_of(maker)
+        rooms = {name.partition("/")[0] for name in sources.of_room(own)}
+        below = sources.ROOMS[: sources.ROOMS.index(own)] if own in sources.ROOMS else sources.ROOMS
+        assert rooms == {own, *below}
+        for used in names_from(maker):
+            assert sources.room_of(used) in rooms, f"{maker} uses {used}"
 
 
 def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_them(
     package, monkeypatch, tmp_path
 ):
-    for module in (kernel_cache, sources):
-        monkeypatch.setattr(module, "PACKAGE", package)
+    monkeypatch.setattr(sources, "PACKAGE", package)
     own = tmp_path / "my_bot.py"
     own.write_text("DEPTH = 1\n")
-    maker = "carolus_env.envs.turns"
-    files = [importlib.import_module(name).__file__ for name in sources.of_package(maker)]
-    cases = [(maker, "", package / Path(file).relative_to(PACKAGE)) for file in files]
+    files = [package / name for name in sources.of_room("envs") if name.endswith(".py")]
+    assert package / "engine" / "rules.py" in files
+    cases = [("carolus_env.envs.turns", "", path) for path in files]
     cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
     monkeypatch.setattr(kernel_cache, "_package_stamp", kernel_cache._package_stamp.__wrapped__)
-    stamp, constants = kernel_cache.sources_stamp, 0
+    constants = 0
     for maker, file, path in cases:
         text, before = path.read_text(), stamp(maker, file)
         constant = re.compile(r"^([A-Z_]+(?:: Final)? = )(\d+)$", re.M)
@@ -186,9 +188,9 @@ def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
         re.sub("^(v1|lib)/", "", name) for name in USERS
     }
     for name in USERS:
-        before = kernel_cache.sources_stamp("bot", str(bot))
+        before = stamp("bot", bot)
         (tmp_path / name).write_text((tmp_path / name).read_text() + "# more\n")
-        assert kernel_cache.sources_stamp("bot", str(bot)) != before, name
+        assert stamp("bot", bot) != before, name
     shutil.copytree(tmp_path / "v1", tmp_path / "v2")
 
     def entry_file(path):
@@ -279,7 +281,7 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
     given = {name: str(tmp_path / value) for name, value in environment.items()}
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, given.get(name, ""))
-    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(numba.config, "CACHE_DIR", given.get("NUMBA", ""))
     (tmp_path / "t").mkdir()
 

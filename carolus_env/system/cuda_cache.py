@@ -29,7 +29,7 @@ class _Locator(caching._CacheLocator):
         return f"{cache_folder()}/cuda"
 
     def get_source_stamp(self) -> bytes:
-        return sources_stamp(self._function.__module__, self._function.__code__.co_filename)
+        return sources_stamp(self._function)
 
     def get_disambiguator(self) -> str:
         return ""

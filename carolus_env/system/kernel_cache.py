@@ -1,7 +1,7 @@
 """Files of machine code, which are used while no source of the kernels in it has changed.
 
 Numba's own cache would keep using an entry after a change in a *kernel's* file. Here each file
-carries a hash of all sources that its kernels come from (`system.sources`), and of the code: a
+carries a hash of all sources that its kernels can come from (`system.sources`), and of the code: a
 change in a source, or a damaged file, makes the next process compile again.
 """
 
@@ -25,8 +25,8 @@ import numba
 from numba.core import caching, compiler, serialize
 from numba.core import utils as numba_utils
 
+from carolus_env.system import sources
 from carolus_env.system.files import write_file
-from carolus_env.system.sources import PACKAGE, digest, is_of_package, of_package, of_user
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -61,8 +61,7 @@ class _EntryCache(caching.NullCache):
     def __init__(self, functions: list[Callable[..., Any]], folder: Path, notice: Any) -> None:
         self._functions, self._folder, self._notice = functions, folder, notice
         # Now: a file may be edited before the entry is called.
-        stamps = [sources_stamp(f.__module__, f.__code__.co_filename) for f in functions]
-        self._stamp = b"".join(stamps)
+        self._stamp = b"".join(map(sources_stamp, functions))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -95,7 +94,7 @@ class _EntryCache(caching.NullCache):
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
         names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
-        theirs = [f for f in self._functions if not is_of_package(f.__module__)]
+        theirs = [f for f in self._functions if sources.room_of(f.__module__) is None]
         files = [Path(f.__code__.co_filename).resolve() for f in theirs]  # many bots are in bot.py
         key = (*names, *map(str, files), *map(_with_fields, sig), *codegen.magic_tuple())
         short = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
@@ -112,23 +111,20 @@ def _with_fields(argument: numba.types.Type) -> str:
     return f"{argument}{getattr(argument, 'fields', '')}{','.join(inner)}"
 
 
-def sources_stamp(module: str, file: str) -> bytes:
-    """Return a hash over all files that an entry's kernels, or constants in them, come from."""
-    if is_of_package(module):
-        return _package_stamp(module)
+def sources_stamp(function: Callable[..., Any]) -> bytes:
+    """Return a hash over all files that a function's kernels, or constants in them, come from."""
+    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}".encode()
+    room = sources.room_of(function.__module__)
+    if room is not None:
+        return _package_stamp(room, settings)
     # A user's module can use any kernel of the package; it is read each time: it may be edited.
-    return digest(of_user(module, file), _package_stamp("*"))
+    theirs = sources.of_user(function.__module__, function.__code__.co_filename)
+    return sources.digest(theirs, _package_stamp("", settings))
 
 
 @cache
-def _package_stamp(module: str) -> bytes:
-    """Return the hash over a module's sources in the package; ``*``: over all of them."""
-    if module == "*":
-        files = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
-    else:
-        files = of_package(module)
-    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
-    return digest({name: path.read_bytes() for name, path in files.items()}, settings.encode())
+def _package_stamp(room: str, settings: bytes) -> bytes:
+    return sources.digest(sources.of_room(room), settings)
 
 
 @cache
@@ -138,7 +134,7 @@ def cache_folder() -> Path | None:
     None when there is none: then every process compiles for itself.
     """
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
-    candidates = [PACKAGE / "__pycache__" / "kernels"]
+    candidates = [sources.PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
     if user_cache or home:
