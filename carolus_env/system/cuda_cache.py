@@ -1,7 +1,4 @@
-"""Files of GPU code, which are used while no source of the kernels in it has changed.
-
-This is numba-cuda's cache with the folder and the stamp of `carolus_env.system.kernel_cache`.
-"""
+"""Files of GPU code: numba-cuda's, with the folder and the stamp of `system.kernel_cache`."""
 
 from __future__ import annotations
 

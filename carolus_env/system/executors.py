@@ -4,8 +4,8 @@
         for number, result in results(workers, job, tasks):
             ...
 
-A job is called once in each process, and returns a function of tasks: of agents that are made and
-ready to play, say. A task depends on its arguments alone, so it can be done again.
+A job is called once in each process, and returns a function of tasks. A task depends on its
+arguments alone, so it can be done again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from carolus_env.system.sources import named_files
 from carolus_env.system.version import __version__
 
 Job = Callable[[], Callable[..., Any]]
-"""A function that is called once in each process, and returns a function of tasks."""
 
 MOST_PROCESSES: Final = 256
 """Worker processes on one machine."""
@@ -159,17 +158,15 @@ class Processes(Workers, ThreadPoolExecutor):
     while it sends a result.
     """
 
+    count = 0
+
     def __init__(self, count: int) -> None:
         ThreadPoolExecutor.__init__(self, count)
-        self._count, self._processes = count, list[_Process]()
+        self.count, self._processes = count, list[_Process]()
         self._idle: SimpleQueue[_Process] = SimpleQueue()
 
-    @property
-    def count(self) -> int:
-        return self._count
-
     def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        while len(self._processes) < self._count:
+        while len(self._processes) < self.count:
             self._processes.append(_Process())
             self._idle.put(self._processes[-1])
         return ThreadPoolExecutor.submit(self, self._ask, task, arguments, named)
@@ -213,7 +210,6 @@ class _Process:
         return result
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
         self._process.join()
 
@@ -376,7 +372,6 @@ class Cluster(Workers):
     def __init__(
         self, address: str | None = None, *, limit: int | None = None, specs: Iterable[str] = ()
     ) -> None:
-        files = [file for spec in specs for file in _files_of(spec)]
         # Tasks that are forgotten may fail: nobody asks for their results.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # where a machine is busy
@@ -387,21 +382,16 @@ class Cluster(Workers):
             raise WorkerError(text) from error
         self._ray, self._limit = ray, limit
         self._counted, self._processors = -_COUNTED_FOR, 0
-        self._ours = not ray.is_initialized()
-        if self._ours:
-            self._connect(address, files)
+        if ours := not ray.is_initialized():
+            with _staged(specs) as env:
+                env["env_vars"] = {"OMP_NUM_THREADS": "1"}
+                quiet: Any = {"include_dashboard": False, "log_to_driver": False}
+                try:
+                    ray.init(address, runtime_env=env, logging_level="error", **quiet)
+                except Exception as error:  # Ray raises it as it is where a node starts too slowly
+                    raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
+        self._ours = ours
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_call)
-
-    def _connect(self, address: str | None, files: list[Path]) -> None:
-        env: dict[str, Any] = {"env_vars": {"OMP_NUM_THREADS": "1"}}
-        quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-        with _staged(files) if files else contextlib.nullcontext() as folder:
-            if folder is not None:
-                env["working_dir"] = str(folder)
-            try:
-                self._ray.init(address, runtime_env=env, logging_level="error", **quiet)
-            except Exception as error:  # Ray raises it as it is where a node starts too slowly
-                raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
 
     @property
     def count(self) -> int:
@@ -452,32 +442,25 @@ def _do_call(version: str, call: bytes) -> Any:
 # ------------------------------------------------------------------------------------ files
 
 
-def _files_of(spec: str) -> list[Path]:
-    """Return the files that a spec names by a relative path: a program, or a model.
-
-    An absolute path is one that all machines have.
-    """
-    result = [path for path in named_files(spec) if not path.is_absolute()]
-    if any(".." in path.parts for path in result):
-        raise ValueError(
-            f"{spec}: on a cluster, name a file below the current folder, or by an absolute path "
-            "that all machines have"
-        )
-    return result
-
-
 @contextlib.contextmanager
-def _staged(files: Iterable[Path]) -> Iterator[Path]:
-    """Yield a folder with the files at the same relative paths, to be the tasks' current folder.
+def _staged(specs: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield a runtime environment for Ray, with the files that specs name by relative paths.
 
-    With a Python file go the other files of its folder, up to 20 MB each, and the Python packages
-    in it: it may import or read them.
+    They are in the tasks' current folder, at the same relative paths. With a Python file go the
+    other files of its folder, up to 20 MB each, and the Python packages in it: it may import or
+    read them.
     """
     sizes: dict[Path, int] = {}
-    for file in files:
-        sizes[file] = file.stat().st_size
-        if file.suffix == ".py":
-            sizes |= dict(_beside(file.parent))
+    for spec in specs:
+        for file in named_files(spec):
+            if ".." in file.parts and not file.is_absolute():
+                raise ValueError(
+                    f"{spec}: on a cluster, name a file below the current folder, or by an "
+                    "absolute path that all machines have"
+                )
+            if not file.is_absolute():
+                sizes[file] = file.stat().st_size
+                sizes.update(_beside(file.parent) if file.suffix == ".py" else ())
     if sum(sizes.values()) > _LARGEST_SUM:
         largest = max(sizes, key=lambda file: sizes[file])
         raise ValueError(
@@ -489,7 +472,7 @@ def _staged(files: Iterable[Path]) -> Iterator[Path]:
             copy = Path(folder, file)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)
-        yield Path(folder)
+        yield {"working_dir": folder} if sizes else {}
 
 
 def _beside(folder: Path) -> Iterator[tuple[Path, int]]:

@@ -1,8 +1,7 @@
-"""Files of machine code, which are used while no source of the kernels in it has changed.
+"""Files of machine code; a change of any source of kernels in one makes the next process compile.
 
 Numba's own cache would keep using an entry after a change in a *kernel's* file. Here each file
-carries a hash of all sources that its kernels can come from (`system.sources`), and of the code: a
-change in a source, or a damaged file, makes the next process compile again.
+carries a hash of all sources that its kernels can come from (`system.sources`), and of the code.
 """
 
 from __future__ import annotations
@@ -40,11 +39,7 @@ sys.modules.setdefault("<dynamic>", numba_utils._dynamic_module)
 
 
 def keep_code(dispatcher: Any, notice: Any) -> None:
-    """Keep the machine code of an entry for the next process, where there is a folder for it.
-
-    Nothing is kept of a function without a file, or one that depends on another function's locals,
-    unless these are kernels of modules.
-    """
+    """Keep an entry's code, unless it depends on locals other than kernels of modules' files."""
     folder, functions = cache_folder(), [dispatcher.py_func]
     for cell in functions[0].__closure__ or ():
         kernel = getattr(cell.cell_contents, "py_func", None)
@@ -129,10 +124,7 @@ def _package_stamp(room: str, settings: bytes) -> bytes:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the first folder that can be written, of NUMBA_CACHE_DIR, the package, the user, temp.
-
-    None when there is none: then every process compiles for itself.
-    """
+    """Return the first of NUMBA_CACHE_DIR, the package's, the user's and temp that can be written."""
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
     candidates = [sources.PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
