@@ -40,10 +40,7 @@ Options = TypeVar("Options")
 def command(
     name: str, *, failed: int = FAILED
 ) -> Callable[[Callable[[Sequence[str], str], int]], Callable[..., int]]:
-    """Return a decorator for the ``main`` of a command, which gives its errors to the user.
-
-    What it decorates then takes arguments, or those of the command line.
-    """
+    """Return a decorator of a ``main``, whose arguments are the command line's unless given."""
 
     def decorate(body: Callable[[Sequence[str], str], int]) -> Callable[..., int]:
         @functools.wraps(body)

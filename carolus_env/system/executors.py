@@ -87,12 +87,8 @@ def results(
     """Do tasks, and yield the number of each, from 0, and its result, in the order of the tasks.
 
     A task is asked for when it can be begun. After a failure nothing more is begun; what was under
-    way is yielded, then the first error is raised.
-
-    Raises:
-        UnsendableError: when the job cannot be pickled, and has to be.
-        WorkerError: when a worker died, or a task or its result cannot be sent.
-        Exception: of the package's own classes, and ValueError: as the task raised it.
+    way is yielded, then the first error is raised: a `WorkerError`, or the task's own if it is of
+    the package's classes or a ValueError.
     """
     function, numbered = workers.function(job), enumerate(tasks)
     futures: deque[tuple[int, Future[Any]]] = deque()
@@ -152,12 +148,9 @@ class InProcess(Workers):
 
 
 class Processes(Workers, ThreadPoolExecutor):
-    """Worker processes on this machine, each asked by a thread; closing ends them at once.
+    """Worker processes on this machine, each asked by a thread; closing ends them at once."""
 
-    A `ProcessPoolExecutor` would wait for the tasks under way, and hang where a process is killed
-    while it sends a result.
-    """
-
+    # A ProcessPoolExecutor hangs where a process is killed while it sends a result.
     count = 0
 
     def __init__(self, count: int) -> None:
@@ -363,11 +356,7 @@ def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int 
 
 
 class Cluster(Workers):
-    """Tasks on a Ray cluster, connected at once; needs the extra ``ray``.
-
-    Ray gives tasks to whatever machines there are, and does them again whose machine is lost. Files
-    that agents' specs name go along as its runtime environment.
-    """
+    """Tasks on a Ray cluster, done again where a machine is lost; files of specs go along."""
 
     def __init__(
         self, address: str | None = None, *, limit: int | None = None, specs: Iterable[str] = ()
@@ -382,7 +371,8 @@ class Cluster(Workers):
             raise WorkerError(text) from error
         self._ray, self._limit = ray, limit
         self._counted, self._processors = -_COUNTED_FOR, 0
-        if ours := not ray.is_initialized():
+        self._ours = not ray.is_initialized()
+        if self._ours:
             with _staged(specs) as env:
                 env["env_vars"] = {"OMP_NUM_THREADS": "1"}
                 quiet: Any = {"include_dashboard": False, "log_to_driver": False}
@@ -390,7 +380,6 @@ class Cluster(Workers):
                     ray.init(address, runtime_env=env, logging_level="error", **quiet)
                 except Exception as error:  # Ray raises it as it is where a node starts too slowly
                     raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
-        self._ours = ours
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_call)
 
     @property
@@ -444,11 +433,9 @@ def _do_call(version: str, call: bytes) -> Any:
 
 @contextlib.contextmanager
 def _staged(specs: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield a runtime environment for Ray, with the files that specs name by relative paths.
+    """Yield a runtime environment for Ray: a folder with the files that specs name.
 
-    They are in the tasks' current folder, at the same relative paths. With a Python file go the
-    other files of its folder, up to 20 MB each, and the Python packages in it: it may import or
-    read them.
+    With a Python file go the files of its folder, up to 20 MB each, and the Python packages in it.
     """
     sizes: dict[Path, int] = {}
     for spec in specs:

@@ -124,7 +124,7 @@ def _package_stamp(room: str, settings: bytes) -> bytes:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the first of NUMBA_CACHE_DIR, the package's, the user's and temp that can be written."""
+    """Return the first folder that can be written; None: every process compiles for itself."""
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
     candidates = [sources.PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
