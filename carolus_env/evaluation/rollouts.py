@@ -25,8 +25,8 @@ from carolus_env.engine.state import States, pick, single
 from carolus_env.evaluation.sampling import Sampler, Value, value_function
 from carolus_env.planning.plans import best_plans
 from carolus_env.system.arrays import F64, I64
+from carolus_env.system.machine import MOST_THREADS
 from carolus_env.system.options import check_fields, instance, option, whole_number
-from carolus_env.system.threads import MOST_THREADS
 from carolus_env.system.untrusted import shown
 
 BASE: Final = "rollout_policy"  # the strongest agent that is quick (docs/bench.md)

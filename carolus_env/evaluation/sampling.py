@@ -24,7 +24,7 @@ from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, as_states, common_players, copy, pick
 from carolus_env.networks.forward import Weights
 from carolus_env.planning import heuristic
-from carolus_env.system import cancellation, options, threads
+from carolus_env.system import cancellation, machine, options
 from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import REQUIRED, option, whole_number, whole_numbers
 from carolus_env.system.untrusted import shown, unknown
@@ -43,7 +43,7 @@ class Sampler:
         None, "rounds until a game is left, the present one included", kind=int, among=(1, None)
     )
     stratified: bool = option(True, "first rolls of games played together come in proportion")
-    threads: int = option(1, "results do not depend on them", among=(1, threads.MOST_THREADS))
+    threads: int = option(1, "results do not depend on them", among=(1, machine.MOST_THREADS))
 
     def __post_init__(self) -> None:
         options.check_fields(self)
@@ -67,7 +67,7 @@ class Sampler:
             with stop.watched():  # in the other threads, too
                 return self._play(copy(starts[rows]), players, numbers[rows], heights[rows])
 
-        parts = threads.together(played, threads.runs(len(starts), self.threads))
+        parts = machine.together(played, machine.runs(len(starts), self.threads))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
     def _heights(self, numbers: I64) -> F64:

@@ -34,7 +34,7 @@ from carolus_env.system import tensors
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bools, Records, int64
 from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.files import naming, write_file, write_json
-from carolus_env.system.threads import check_threads, runs, together
+from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.untrusted import DataError, expect
 
 FACE: Final = 128

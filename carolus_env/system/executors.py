@@ -33,9 +33,9 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from carolus_env.system import failures
+from carolus_env.system.machine import __version__
 from carolus_env.system.options import check_fields, option, whole_number
 from carolus_env.system.sources import named_files
-from carolus_env.system.version import __version__
 
 Job = Callable[[], Callable[..., Any]]
 
