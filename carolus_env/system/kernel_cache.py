@@ -80,21 +80,17 @@ class _EntryCache(caching.NullCache):
             code = serialize.dumps(data._reduce())
             write_file(self._file(sig, data.library.codegen), self._digest(code) + code)
         except Exception as error:
-            warnings.warn(
-                f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
-                "the next process compiles again",
-                stacklevel=2,
-            )
+            text = f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
+            warnings.warn(text + "the next process compiles again", stacklevel=2)
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
         names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
         theirs = [f for f in self._functions if sources.room_of(f.__module__) is None]
-        files = [Path(f.__code__.co_filename).resolve() for f in theirs]  # many bots are in bot.py
-        key = (*names, *map(str, files), *map(_with_fields, sig), *codegen.magic_tuple())
+        files = [os.path.realpath(f.__code__.co_filename) for f in theirs]  # many are in bot.py
+        key = (*names, *files, *map(_with_fields, sig), *codegen.magic_tuple())
         short = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
-        name = f"{names[-1]}-{short}"
-        return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
+        return self._folder / f"{names[-1]}-{short}.{sys.implementation.cache_tag}.nbc"
 
     def _digest(self, code: bytes) -> bytes:
         return hashlib.sha256(self._stamp + code).digest()
@@ -138,13 +134,10 @@ def cache_folder() -> Path | None:
 
 def _is_usable(folder: Path) -> bool:
     """Return whether a folder can be made and written, and by nobody else: cached code is run."""
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = folder.stat()
         others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if others_write or status.st_uid != os.getuid():
-            return False
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
+        return not others_write and status.st_uid == os.getuid()
+    return False
