@@ -36,7 +36,8 @@ from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, read_checkpoint
 from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.td import TdConfig, TdLearner
-from carolus_env.system import files, machine, tensors
+from carolus_env.system import files, machine
+from carolus_env.system.arrays import from_bytes
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log
 
@@ -100,7 +101,7 @@ def read(folder, name):
 
 def read_model(folder, name):
     """Return the weights and the description of a run's model."""
-    return tensors.from_bytes((folder / f"{name}.safetensors").read_bytes())
+    return from_bytes((folder / f"{name}.safetensors").read_bytes())
 
 
 POINTS = {
