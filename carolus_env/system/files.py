@@ -36,9 +36,8 @@ def naming(path: PathLike) -> Iterator[None]:
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Yield a new file to write into, which replaces ``path`` once all is written.
 
-    After an error, a full disk or a crash, ``path`` is as it was. A symbolic link stays one, mode
-    and group stay where the system allows it; a hard link to the old file keeps the old content.
-    The standard output (``-``, ``/dev/stdout``), a pipe and a device are written into instead.
+    After an error or a crash ``path`` is as it was; symbolic links, mode and group stay. The
+    standard output (``-``, ``/dev/stdout``), a pipe and a device are written into instead.
     """
     target, old = _target(path)
     if target is None:
@@ -117,9 +116,8 @@ class BusyError(ValueError):
 def locked(path: PathLike) -> Iterator[None]:
     """Keep others from writing a file or folder while the ``with`` block runs.
 
-    The lock is one of the operating system on a hidden file, so that a killed process leaves none.
-    Where the file system has no locks (some of clusters), a warning says so, and only other blocks
-    of this process are kept out.
+    The lock is the system's, on a hidden file: a killed process leaves none. Where the file system
+    has none, a warning says so, and only other blocks of this process are kept out.
     """
     target, old = _resolved(path)
     is_folder = old is not None and stat.S_ISDIR(old.st_mode)

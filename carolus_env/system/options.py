@@ -10,7 +10,6 @@ import dataclasses
 import math
 import operator
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -33,8 +32,8 @@ End: TypeAlias = float | None
 
 
 @dataclass(frozen=True, eq=False)
-class Option(ABC):
-    """An option of any kind."""
+class Option:
+    """A text, a path, or a tuple of texts; what is of type object is checked by whom it is for."""
 
     default: Any
     about: str  # a description in a few words
@@ -65,14 +64,22 @@ class Option(ABC):
         """Return the allowed values, in words."""
         return self._words() + (" or None" if self.or_none and self.default is not None else "")
 
-    @abstractmethod
-    def _checked(self, value: Any) -> Any: ...
+    def _checked(self, value: Any) -> Any:
+        if self.kind is Path:
+            if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
+                raise ValueError
+            return Path(value).expanduser()
+        if self.kind is tuple and all(isinstance(text, str) for text in value):
+            return tuple(instance("", value, (list, tuple), ""))
+        return instance("", value, self.kind, "")
 
     def _parsed(self, text: str) -> Any:
         return text
 
-    @abstractmethod
-    def _words(self) -> str: ...
+    def _words(self) -> str:
+        if self.kind is Path:
+            return "a folder" if self.metavar == "FOLDER" else "a path"
+        return "a list of texts" if self.kind is tuple else "a text"
 
 
 class Number(Option):
@@ -109,9 +116,6 @@ class Word(Option):
 class Flag(Option):
     """True or false."""
 
-    def _checked(self, value: Any) -> Any:
-        return instance("", value, bool, "")
-
     def _parsed(self, text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
 
@@ -119,30 +123,12 @@ class Flag(Option):
         return "true or false"
 
 
-class Text(Option):
-    """A text, a path, or a tuple of texts; what is of type object is checked by whom it is for."""
-
-    def _checked(self, value: Any) -> Any:
-        if self.kind is Path:
-            if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
-                raise ValueError
-            return Path(value).expanduser()
-        if self.kind is tuple and all(isinstance(text, str) for text in value):
-            return tuple(instance("", value, (list, tuple), ""))
-        return instance("", value, self.kind, "")
-
-    def _words(self) -> str:
-        if self.kind is Path:
-            return "a folder" if self.metavar == "FOLDER" else "a path"
-        return "a list of texts" if self.kind is tuple else "a text"
-
-
 def option(
     default: Any, about: str, *, kind: type | None = None, among: Any = None, **rest: Any
 ) -> Any:
     """Return a field of a dataclass; ``kind``: where the default's type is not the values'."""
     kind = kind or (Path if isinstance(default, Path) else type(default))
-    made = {int: Number, float: Number, bool: Flag}.get(kind, Word if among else Text)
+    made = {int: Number, float: Number, bool: Flag}.get(kind, Word if among else Option)
     rest["or_none"] = rest.get("or_none", default is None)
     return field(default=default, metadata={"option": made(default, about, kind, among, **rest)})
 

@@ -36,10 +36,9 @@ def of_room(room: str) -> dict[str, bytes]:
 
 
 def of_user(module: str, file: str | Path) -> dict[str, bytes]:
-    """Return the sources of a user's module and of the modules of theirs that it imports.
+    """Return the sources, by path, of a user's module and of modules of theirs that it imports.
 
-    These are the ones beside it, and others that are loaded and not installed. Keys are paths from
-    the folder in which Python finds the module, or full ones.
+    These are the ones beside it, and others that are loaded and not installed.
     """
     file = Path(file).resolve()
     above = module.count(".") + (file.name == "__init__.py")
@@ -52,7 +51,9 @@ def of_user(module: str, file: str | Path) -> dict[str, bytes]:
             sources[key] = path.read_bytes()
             for imported in _imports(sources[key], name, path.name == "__init__.py"):
                 for within in accumulate(imported.split("."), "{}.{}".format):  # packages
-                    found = _file_in(root, within) or loaded_file(within)
+                    below = root.joinpath(*within.split("."))
+                    beside = below.with_name(f"{below.name}.py"), below / "__init__.py"
+                    found = next(filter(Path.is_file, beside), None) or loaded_file(within)
                     if found is not None:
                         waiting.append((within, found))
     return sources
@@ -71,25 +72,15 @@ def _imports(source: bytes, module: str, is_package: bool) -> Iterator[str]:
                 yield from (".".join([*base, each.name]) for each in node.names)
 
 
-def _file_in(folder: Path, module: str) -> Path | None:
-    """Return the file of a module that Python finds in a folder; None: there is none."""
-    below = folder.joinpath(*module.split("."))
-    for path in (below.with_name(f"{below.name}.py"), below / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
-
-
 def loaded_file(module: str) -> Path | None:
     """Return the file of a loaded module of the user's: not installed, nor the package's."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if not file or not file.endswith(".py"):
         return None
     path = Path(file).resolve()
-    stands = (PACKAGE, Path(sysconfig.get_path("stdlib")))
-    if any(map(path.is_relative_to, stands)) or not path.is_file():
-        return None
-    return None if {"site-packages", "dist-packages"} & set(path.parts) else path
+    known = path.is_relative_to(PACKAGE) or path.is_relative_to(sysconfig.get_path("stdlib"))
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return None if known or installed or not path.is_file() else path
 
 
 def digest(contents: Mapping[str, bytes], begin: bytes = b"") -> bytes:
