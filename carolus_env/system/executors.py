@@ -148,9 +148,11 @@ class InProcess(Workers):
 
 
 class Processes(Workers, ThreadPoolExecutor):
-    """Worker processes on this machine, each asked by a thread; closing ends them at once."""
+    """Worker processes on this machine, each asked by a thread; closing ends them at once.
 
-    # A ProcessPoolExecutor hangs where a process is killed while it sends a result.
+    A `ProcessPoolExecutor` hangs where a process is killed while it sends a result.
+    """
+
     count = 0
 
     def __init__(self, count: int) -> None:
@@ -226,9 +228,8 @@ class _Process:
 def _spawning() -> Iterator[None]:
     """Let an interpreter that starts in the ``with`` block be a good worker from its first line on.
 
-    Threads of several processes would compete for the cores. Files of the current folder must not
-    stand in for Python's own. A Ctrl-C is for this process, which ends the others. A main program
-    from standard input cannot be imported.
+    Threads of several would compete for the cores; files of the current folder must not stand in
+    for Python's; Ctrl-C is for this process; a program from standard input cannot be imported.
     """
     main, file = sys.modules["__main__"], getattr(sys.modules["__main__"], "__file__", None)
     hidden = file is not None and not Path(file).exists()
@@ -395,8 +396,8 @@ class Cluster(Workers):
         return self._limit or QUEUED * self.count
 
     def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        call = pickle.dumps((task, arguments, named))
-        future: Future[Any] = self._task.remote(__version__, call).future()
+        result = self._task.remote(__version__, pickle.dumps((task, arguments, named)))
+        future: Future[Any] = result.future()
         return future
 
     def explained(self, error: BaseException) -> BaseException:
