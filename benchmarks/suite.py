@@ -397,8 +397,8 @@ def _begun(
     if not part.exists():
         header = {**expected, "per_game": _per_game(recipe)}
         return Log.create(part, json_line({**header, "sources": sources})), header, {}
-    saved = read_lines(part)
-    first, *rest = [json.loads(line) for line in saved.lines] or [{}]
+    lines, size, _ = read_lines(part)
+    first, *rest = [json.loads(line) for line in lines] or [{}]
     unlike = [key for key, value in expected.items() if first.get(key) != value]
     before = first.pop("sources", {})
     if not unlike:
@@ -408,7 +408,7 @@ def _begun(
             f"{part}: of another recipe, which differs in {', '.join(unlike)}; move it away"
         )
     # A line that was cut short is made again.
-    return Log(part, saved.size), first, {line["number"]: line for line in rest}
+    return Log(part, size), first, {line["number"]: line for line in rest}
 
 
 def _maker(recipe: SuiteRecipe) -> Callable[[int], dict[str, Any]]:

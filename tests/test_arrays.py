@@ -13,7 +13,7 @@ from carolus_env.engine.state import STATE
 from carolus_env.evaluation import Plan, Tournament
 from carolus_env.records import arrays, make_record, positions, start_of, write_records
 from carolus_env.records.arrays import FACE, load_arrays, pack, read_games, read_packed, to_arrays
-from carolus_env.system import tensors
+from carolus_env.system.arrays import to_bytes
 
 
 def records_of(rules: Rules, count: int = 5) -> list[dict]:
@@ -126,7 +126,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, change, named):
         change(content)
     elif isinstance(change, int):
         version = change
-    path.write_bytes(tensors.to_bytes(content, {"format": arrays.FORMAT, "version": version}))
+    path.write_bytes(to_bytes(content, {"format": arrays.FORMAT, "version": version}))
     if isinstance(change, bytes):
         path.write_bytes(change)
     for read in (read_games, read_packed):

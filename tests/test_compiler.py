@@ -6,7 +6,6 @@ Processes on a copy of the package work out a payoff, which compiles in a second
 import collections
 import contextlib
 import importlib
-import inspect
 import os
 import pty
 import re
@@ -14,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -35,6 +35,12 @@ NOTICE = f"{compiler.notice.TEXT}\n"
 
 def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def stamp(module, file):
+    """The stamp of a function of a module."""
+    code = SimpleNamespace(co_filename=str(file))
+    return kernel_cache.sources_stamp(SimpleNamespace(__module__=module, __code__=code))
 
 
 @pytest.fixture
@@ -102,53 +108,38 @@ def test_with_the_compiler_off_nothing_is_compiled_or_saved(package):
     assert not list(package.rglob("*.nbc"))
 
 
-def names_from(name):
-    """The modules of the package that stand behind the names of a module: by the interpreter."""
-    module = importlib.import_module(name)
-    for value in vars(module).values():
-        result = value if inspect.ismodule(value) else inspect.getmodule(value)
-        name = getattr(result, "__name__", "")
-        submodule = inspect.ismodule(value) and name.startswith(f"{module.__name__}.")
-        if name.startswith("carolus_env.") and not submodule:
-            yield name
-
-
 MAKERS = sorted(
-    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     for path in PACKAGE.rglob("*.py")
     if re.search("^@(kernel|entry|separate|inlined)$", path.read_text(), re.M)
 )
 
 
-def test_an_entry_hashes_every_module_that_its_kernels_can_come_from_and_no_other():
+def test_an_entry_hashes_every_room_that_its_kernels_can_come_from_and_no_other():
     """Else an edit of the page, or of a bot, would compile the engine anew."""
     assert len(MAKERS) > 15
-    layers = ["system", "engine", "planning", "networks", "bots", ""]
     for maker in MAKERS:
-        hashed = sources.of_package(maker)
-        assert maker in hashed
-        for name in hashed:  # and behind theirs
-            for used in names_from(name):
-                assert used in hashed or used == name, f"{name} of {maker} uses {used}"
-        parts, own = {name.split(".")[1] for name in hashed}, maker.split(".")[1]
-        if own in layers:
-            assert parts <= {*layers[: layers.index(own) + 1]}, maker
-        assert not parts & {"commands", "play", "drawing", "integrations"}, maker
+        own = sources.room_of(maker)
+        rooms = {name.partition("/")[0] for name in sources.of_room(own)}
+        below = sources.ROOMS[: sources.ROOMS.index(own)] if own in sources.ROOMS else sources.ROOMS
+        assert rooms == {own, *below}
+        path = PACKAGE.parent / f"{maker.replace('.', '/')}.py"
+        for used in sources._imports(path.read_bytes(), maker, is_package=False):
+            assert sources.room_of(used) in {None, *rooms}, f"{maker} uses {used}"
 
 
 def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_them(
     package, monkeypatch, tmp_path
 ):
-    for module in (kernel_cache, sources):
-        monkeypatch.setattr(module, "PACKAGE", package)
+    monkeypatch.setattr(sources, "PACKAGE", package)
     own = tmp_path / "my_bot.py"
     own.write_text("DEPTH = 1\n")
-    maker = "carolus_env.envs.turns"
-    files = [importlib.import_module(name).__file__ for name in sources.of_package(maker)]
-    cases = [(maker, "", package / Path(file).relative_to(PACKAGE)) for file in files]
+    files = [package / name for name in sources.of_room("envs") if name.endswith(".py")]
+    assert package / "engine" / "rules.py" in files
+    cases = [("carolus_env.envs.turns", "", path) for path in files]
     cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
     monkeypatch.setattr(kernel_cache, "_package_stamp", kernel_cache._package_stamp.__wrapped__)
-    stamp, constants = kernel_cache.sources_stamp, 0
+    constants = 0
     for maker, file, path in cases:
         text, before = path.read_text(), stamp(maker, file)
         constant = re.compile(r"^([A-Z_]+(?:: Final)? = )(\d+)$", re.M)
@@ -186,9 +177,9 @@ def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
         re.sub("^(v1|lib)/", "", name) for name in USERS
     }
     for name in USERS:
-        before = kernel_cache.sources_stamp("bot", str(bot))
+        before = stamp("bot", bot)
         (tmp_path / name).write_text((tmp_path / name).read_text() + "# more\n")
-        assert kernel_cache.sources_stamp("bot", str(bot)) != before, name
+        assert stamp("bot", bot) != before, name
     shutil.copytree(tmp_path / "v1", tmp_path / "v2")
 
     def entry_file(path):
@@ -279,7 +270,7 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
     given = {name: str(tmp_path / value) for name, value in environment.items()}
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, given.get(name, ""))
-    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(numba.config, "CACHE_DIR", given.get("NUMBA", ""))
     (tmp_path / "t").mkdir()
 

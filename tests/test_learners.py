@@ -35,7 +35,8 @@ from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, Scalars, read_checkpoint
 from carolus_env.learners.td import TdConfig, TdLearner
-from carolus_env.system import files, tensors, threads
+from carolus_env.system import files, machine
+from carolus_env.system.arrays import from_bytes
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log
 
@@ -99,7 +100,7 @@ def read(folder, name):
 
 def read_model(folder, name):
     """Return the weights and the description of a run's model."""
-    return tensors.from_bytes((folder / f"{name}.safetensors").read_bytes())
+    return from_bytes((folder / f"{name}.safetensors").read_bytes())
 
 
 POINTS = {
@@ -309,7 +310,7 @@ def test_workers_learn_apart_and_are_combined(learner, count):
     owns, stats = [one.own(index) for index, one in enumerate(every)], 0
     for first in (0, count):
         before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
-        for index, part in enumerate(threads.runs(count, 3)):
+        for index, part in enumerate(machine.runs(count, 3)):
             for array in before.values():
                 array.flags.writeable = False
             task = Task(first + part.start, part.stop - part.start, 0.01)
@@ -532,7 +533,7 @@ def test_a_run_may_end_after_minutes_of_learning(run_of, capsys, learner):
 def test_runs_that_begin_together_get_folders_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(train.time, "strftime", lambda form: "NOW")
     given = f"--minutes 2 --players 4 --seed 5 --runs {tmp_path}".split()
-    jobs = threads.together(lambda _: train.read_job(given), range(4))
+    jobs = machine.together(lambda _: train.read_job(given), range(4))
     name = "ppo-4p-seed5-NOW"
     assert {job.folder.name for job in jobs} == {name, *(f"{name}-{k}" for k in (2, 3, 4))}
     assert all(read(job.folder, "config")["config"]["minutes"] == 2 for job in jobs)

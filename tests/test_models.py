@@ -16,7 +16,7 @@ from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
 from carolus_env.engine import observation
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.networks import decisions, files
-from carolus_env.system import tensors
+from carolus_env.system.arrays import from_bytes, to_bytes
 
 
 def small(players=2, seed=0, policy=True) -> NetworkModel:
@@ -37,9 +37,9 @@ MISSING = object()
 def rewrite(path, arrays=None, **changes):
     """Write other arrays and another description into a model's file, as a forger would."""
     path = path.with_suffix(".safetensors")
-    weights, about = tensors.from_bytes(path.read_bytes())
+    weights, about = from_bytes(path.read_bytes())
     about = {key: value for key, value in (about | changes).items() if value is not MISSING}
-    path.write_bytes(tensors.to_bytes(arrays or weights, about))
+    path.write_bytes(to_bytes(arrays or weights, about))
 
 
 def test_what_was_saved_is_read_back(saved):
@@ -50,7 +50,7 @@ def test_what_was_saved_is_read_back(saved):
         for key, value in small().weights.items():
             np.testing.assert_array_equal(again.weights[key], value)
     assert sorted(p.name for p in saved.parent.iterdir()) == ["p.safetensors"]
-    about = tensors.from_bytes(saved.with_suffix(".safetensors").read_bytes())[1]
+    about = from_bytes(saved.with_suffix(".safetensors").read_bytes())[1]
     assert sorted(about) == list(KEYS)
     versions = {saved.with_name(f"v1.{k}"): small(seed=k) for k in (5, 6)}
     for name, model in versions.items():

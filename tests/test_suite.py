@@ -270,7 +270,9 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
     assert "suite.json exists: name another folder" in capsys.readouterr().err
     result = json.loads((out / "suite.json").read_text())
     [measured] = result["suites"]
-    assert measured["suite"] == tiny.digest and len(measured["decisions"]) == len(tiny.half("report"))
+    assert measured["suite"] == tiny.digest and len(measured["decisions"]) == len(
+        tiny.half("report")
+    )
     for row in measured["agents"]:
         assert row["regret"]["all"]["mean"] == pytest.approx(np.mean(row["regrets"]), abs=1e-4)
     games = GameFile(out / "worst_2p.jsonl")

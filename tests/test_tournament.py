@@ -296,17 +296,11 @@ def test_another_player_under_the_same_name_is_refused_by_what_changed(tmp_path,
 
 def test_an_edit_of_the_package_is_told_to_those_who_play_by_it(tmp_path, monkeypatch):
     """In a clone the version stays while the code changes."""
-    path, files = tmp_path / "games", sources.of_package("carolus_env.bots.greedy")
+    path, of_room = tmp_path / "games", sources.of_room
     plan = Plan(Rules(2), ("random", "greedy"), deals=1)
     played(plan, path)
-    edited = tmp_path / "greedy.py"
-    edited.write_bytes(files["carolus_env.bots.greedy"].read_bytes() + b"# more")
-
-    def of_package(*modules: str) -> dict[str, Path]:
-        real = sources.of_package(*modules)
-        return {name: edited if name.endswith("greedy") else file for name, file in real.items()}
-
-    monkeypatch.setattr(fingerprint, "of_package", of_package)
+    edited = {"bots/greedy.py": b"# less"}
+    monkeypatch.setattr(sources, "of_room", lambda room: of_room(room) | edited)
     monkeypatch.setattr(fingerprint, "_package_hash", fingerprint._package_hash.__wrapped__)
     with pytest.raises(evaluation.ResultsFileError, match="greedy: carolus_env changed"):
         played(plan, path, resume=True)

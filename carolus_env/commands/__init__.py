@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from carolus_env.system.command import DONE, command
 from carolus_env.system.failures import MissingExtraError, UserError
+from carolus_env.system.machine import __version__
 from carolus_env.system.untrusted import unknown
-from carolus_env.system.version import __version__
 
 
 class Command(NamedTuple):

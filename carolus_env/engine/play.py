@@ -44,8 +44,8 @@ from carolus_env.engine.stepping import play_out_once
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
+from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.options import array, is_buffer, whole_number
-from carolus_env.system.threads import check_threads, runs, together
 
 
 class IllegalActionError(ValueError):

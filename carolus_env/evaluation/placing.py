@@ -17,8 +17,7 @@ from carolus_env.evaluation.pairing import pairing_result, play_pairing
 from carolus_env.evaluation.seating import Plan, deals_for, seatings_of
 from carolus_env.evaluation.suite import ALL, measure, shipped
 from carolus_env.evaluation.tournament import Block, play_plan
-from carolus_env.system import cancellation
-from carolus_env.system import threads as threading
+from carolus_env.system import cancellation, machine
 from carolus_env.system.executors import InProcess, Job
 
 EVAL_SEED: Final = 1_000_000_007  # of the deals, far from the seeds of training games
@@ -162,9 +161,9 @@ class _Threads(InProcess):
                 return player(start, stop)
 
         def block(start: int, stop: int) -> Block:
-            runs = zip(players, threading.runs(stop - start, len(players)), strict=False)
+            runs = zip(players, machine.runs(stop - start, len(players)), strict=False)
             tasks = [(player, start + run.start, start + run.stop) for player, run in runs]
-            parts = threading.together(part, tasks)
+            parts = machine.together(part, tasks)
             results = np.concatenate([part.results for part in parts])
             return Block(start, results, sum(part.seconds for part in parts), [])
 

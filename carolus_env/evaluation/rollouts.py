@@ -29,7 +29,7 @@ from carolus_env.engine.state import States, as_states, common_players, copy, pi
 from carolus_env.networks.forward import Weights
 from carolus_env.planning import heuristic
 from carolus_env.planning.plans import best_plans
-from carolus_env.system import cancellation, threads
+from carolus_env.system import cancellation, machine
 from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import (
     REQUIRED,
@@ -39,7 +39,6 @@ from carolus_env.system.options import (
     whole_number,
     whole_numbers,
 )
-from carolus_env.system.threads import MOST_THREADS
 from carolus_env.system.untrusted import shown, unknown
 
 BASE: Final = "rollout_policy"  # the strongest agent that is quick (docs/bench.md)
@@ -118,7 +117,7 @@ class Options:
         metavar="E",
     )
     threads: int = option(
-        1, "threads that share the games; the results are the same", among=(1, MOST_THREADS)
+        1, "threads that share the games; the results are the same", among=(1, machine.MOST_THREADS)
     )
 
     def __post_init__(self) -> None:
@@ -330,7 +329,7 @@ class Sampler:
         None, "rounds until a game is left, the present one included", kind=int, among=(1, None)
     )
     stratified: bool = option(True, "first rolls of games played together come in proportion")
-    threads: int = option(1, "results do not depend on them", among=(1, threads.MOST_THREADS))
+    threads: int = option(1, "results do not depend on them", among=(1, machine.MOST_THREADS))
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -354,7 +353,7 @@ class Sampler:
             with stop.watched():  # in the other threads, too
                 return self._play(copy(starts[rows]), players, numbers[rows], heights[rows])
 
-        parts = threads.together(played, threads.runs(len(starts), self.threads))
+        parts = machine.together(played, machine.runs(len(starts), self.threads))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
     def _heights(self, numbers: I64) -> F64:

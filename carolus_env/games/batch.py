@@ -25,8 +25,8 @@ from carolus_env.engine import observation as observing
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import Ints, put
 from carolus_env.engine.streams import new_streams, seed_generators
+from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.options import one_of, whole_number
-from carolus_env.system.threads import check_threads, runs, together
 
 MOST_GAMES = 10_000_000
 

@@ -18,9 +18,8 @@ from carolus_env.bots.models import NAMES, find
 from carolus_env.engine.rules import DISCS, Rules
 from carolus_env.networks.network import HIDDEN_LIMITS, WIDTH_LIMITS, Size, random_weights
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS
-from carolus_env.system.machine import cores
+from carolus_env.system.machine import MOST_THREADS, cores
 from carolus_env.system.options import check_fields, group, option
-from carolus_env.system.threads import MOST_THREADS
 
 SLOWEST: Final = 1e-9  # the lowest learning rate: float32 weights of 0.01 do not feel a lower one
 FLAT: Final = "share of the run in which the learning rate stays; then it decays geometrically"

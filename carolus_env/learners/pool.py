@@ -20,7 +20,7 @@ from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.run import Arrays, Learner
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
-from carolus_env.system import threads
+from carolus_env.system import machine
 from carolus_env.system.arrays import F32
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.compiler import entry
@@ -119,9 +119,9 @@ class WorkerPool(Learner):
     def learn(self, first: int, count: int, rate: float, stop: Stop | None = None) -> int:
         tasks = [
             Task(first + part.start, part.stop - part.start, rate)
-            for part in threads.runs(count, len(self._workers))
+            for part in machine.runs(count, len(self._workers))
         ]
-        results = threads.together(
+        results = machine.together(
             lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]), range(len(tasks))
         )
         for _, stats, seconds in results:
@@ -178,7 +178,7 @@ def combine(
         is_sum = bool(summed) and name.startswith(summed)
         _add_moves(array.reshape(-1), moved.reshape(len(moved), -1), is_sum)
 
-    threads.together(move, list(common))
+    machine.together(move, list(common))
 
 
 @entry

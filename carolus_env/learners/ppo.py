@@ -29,7 +29,7 @@ from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
-from carolus_env.system import threads
+from carolus_env.system import machine
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import option
@@ -491,7 +491,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
 
     def own(self, index: int) -> Arrays:
         config = self.config
-        games = threads.runs(config.games, config.workers)[index]
+        games = machine.runs(config.games, config.workers)[index]
         deals = Deals.of(config.seed, np.arange(games.start, games.stop))
         states, streams = deals.games(config.rules), deals.streams()[:, 0].copy()
         return {"states": states.view(np.uint8).reshape(len(states), -1), "streams": streams}

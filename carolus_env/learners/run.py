@@ -29,7 +29,8 @@ from carolus_env.evaluation import ladder, placing
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.networks.files import Model, file_of
-from carolus_env.system import tensors, untrusted
+from carolus_env.system import untrusted
+from carolus_env.system.arrays import from_bytes, to_bytes
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
@@ -460,7 +461,7 @@ class Run:
         }
         about = {**_FORMAT, "numbers": json.dumps(numbers)}  # a metric may be NaN
         (self.folder / CHECKPOINT).parent.mkdir(exist_ok=True)
-        write_file(self.folder / CHECKPOINT, tensors.to_bytes(self.learner.arrays(), about))
+        write_file(self.folder / CHECKPOINT, to_bytes(self.learner.arrays(), about))
 
     def resume(self) -> None:
         """Continue from the last checkpoint.
@@ -491,7 +492,7 @@ class Run:
 
 def read_checkpoint(folder: Path) -> tuple[dict[str, Any], Arrays]:
     """Read the numbers and arrays of a run's checkpoint, without running code."""
-    arrays, about = tensors.from_bytes((folder / CHECKPOINT).read_bytes())
+    arrays, about = from_bytes((folder / CHECKPOINT).read_bytes())
     untrusted.expect(about, **_FORMAT)
     return json.loads(untrusted.get(about, "numbers", str)), arrays
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.system import tensors, untrusted
+from carolus_env.system import arrays, untrusted
 from carolus_env.system.files import write_file
 from carolus_env.system.untrusted import DataError, cut, shown
 
@@ -81,7 +81,7 @@ class Model(Generic[S]):
             TypeError, ValueError: when ``about`` holds something that JSON cannot, such as NaN.
         """
         own = {"sha256": self.digest(), "about": dict(self.about)}
-        data = tensors.to_bytes(self.weights, {**self.versions(), **asdict(self.size), **own})
+        data = arrays.to_bytes(self.weights, {**self.versions(), **asdict(self.size), **own})
         if len(data) > LARGEST:
             raise ModelError(f"{path}: a model of {len(data):,} bytes, allowed are {LARGEST:,}")
         write_file(file_of(path), data)
@@ -96,7 +96,7 @@ class Model(Generic[S]):
         where = file_of(path)
         data = _read(where)
         try:
-            weights, about = tensors.from_bytes(data)
+            weights, about = arrays.from_bytes(data)
         except DataError as error:
             raise ModelError(f"{where}: {error}") from None
         try:
@@ -118,7 +118,7 @@ class Model(Generic[S]):
 
     def digest(self) -> str:
         """Return the hash of the weights: of a safetensors file with them alone."""
-        return hashlib.sha256(tensors.to_bytes(self.weights)).hexdigest()
+        return hashlib.sha256(arrays.to_bytes(self.weights)).hexdigest()
 
     @classmethod
     def versions(cls) -> dict[str, str | int]:

@@ -30,11 +30,11 @@ from carolus_env.engine.stepping import Views, play_on, write_views
 from carolus_env.records.jsonl import read_records
 from carolus_env.records.record import Record, check_record, read_setup
 from carolus_env.records.validity import are_set_ups
-from carolus_env.system import tensors
+from carolus_env.system import arrays as tensors
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bools, Records, int64
 from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.files import naming, write_file, write_json
-from carolus_env.system.threads import check_threads, runs, together
+from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.untrusted import DataError, expect
 
 FACE: Final = 128

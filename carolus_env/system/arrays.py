@@ -1,12 +1,16 @@
-"""Short names for the types of kernels' arguments, and memory for them."""
+"""Arrays: short names for the types of kernels' arguments, memory for them, and files of them."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
+
+from carolus_env.system.untrusted import DataError, check, get, parse_json, shown
 
 Int: TypeAlias = Any
 """A whole number: an `int` in Python, an int64 in compiled code."""
@@ -61,3 +65,36 @@ def _fields(kind: type[Scratch]) -> list[Any]:
         else:
             fields.append(((*shape, last), get_args(get_args(hint.__origin__)[1])[0]))
     return fields
+
+
+# ------------------------------------------------------------------------------------ files
+
+# Safetensors, with a description as JSON in its metadata. Reading one runs no code.
+
+_KEY: Final = "about"  # of the metadata, for the JSON: safetensors writes several in any order
+
+
+def to_bytes(
+    arrays: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any] | None = None
+) -> bytes:
+    """Return the content of a file of arrays; the same content gives the same bytes."""
+    from safetensors.numpy import save
+
+    text = None if about is None else {_KEY: json.dumps(about, allow_nan=False)}
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, text)
+
+
+def from_bytes(data: bytes) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Return the arrays and the description in the content of a file; a wrong one: `DataError`."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        arrays = {name: np.array(array) for name, array in load(data).items()}
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = shown(" ".join(str(error).split()))
+        raise DataError(f"cut short, damaged or no safetensors file: {reason}") from None
+    header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    metadata = header.get("__metadata__") or {}
+    about = check(parse_json(get(metadata, _KEY, str, "metadata")), dict, f"metadata.{_KEY}")
+    return arrays, about

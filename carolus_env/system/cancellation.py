@@ -1,8 +1,7 @@
 """Cooperative cancellation: work ``with stop.watched()`` ends soon after ``stop.set()``.
 
-Long work polls its `Stop` between portions, and raises `Stopped`. Several threads can work for one,
-and a block inside another watches the inner one only. Work that starts threads of its own passes
-the `Stop` on (`current`). Kernels do not poll: they are called for portions of the work.
+Long work polls its `Stop` between portions, and raises `Stopped`. A block inside another watches
+the inner one only. Work that starts threads passes the `Stop` on (`current`). Kernels do not poll.
 """
 
 from __future__ import annotations
@@ -82,10 +81,7 @@ _PORTION: Final = 0.1
 
 
 def portions(rows: int) -> Iterator[slice]:
-    """Yield ``range(rows)`` in portions of about a tenth of a second, with a poll around each.
-
-    Where nobody may stop the work it is one run of all rows.
-    """
+    """Yield ``range(rows)`` in portions, with polls; one portion where nobody may stop the work."""
     stop, first = _current.get(), 0
     longest = 1 if stoppable() else max(rows, 1)
     while first < rows:

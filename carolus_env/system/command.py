@@ -40,74 +40,66 @@ Options = TypeVar("Options")
 def command(
     name: str, *, failed: int = FAILED
 ) -> Callable[[Callable[[Sequence[str], str], int]], Callable[..., int]]:
-    """Return a decorator for the ``main`` of a command, which gives its errors to the user.
-
-    The decorated function takes the command's arguments, or None for those of the command line.
-    """
+    """Return a decorator of a ``main``, whose arguments are the command line's unless given."""
 
     def decorate(body: Callable[[Sequence[str], str], int]) -> Callable[..., int]:
         @functools.wraps(body)
         def main(arguments: Sequence[str] | None = None) -> int:
             _prepare_streams()
             with ended_by_sigterm():
-                words = sys.argv[1:] if arguments is None else arguments
-                return _guarded(lambda: body(words, name), name, failed)
+                try:
+                    code = body(sys.argv[1:] if arguments is None else arguments, name)
+                    print(end="", flush=True)  # a full disk fails here, not at Python's exit
+                    return code
+                except BaseException as error:
+                    return _tell(error, name, failed)
 
         return main
 
     return decorate
 
 
-def _guarded(body: Callable[[], int], program: str, failed: int) -> int:
-    """Call a command's body; return the exit code, its own or that of the error it raises."""
-    try:
-        try:
-            code = body()
-        except HelpShown:
-            code = DONE
-        print(end="", flush=True)  # a full disk fails here, not at Python's exit
-        return code
-    except UserError as error:
-        note(error.details.rstrip())
-        return _complain(program, error, error.code)
-    except MissingExtraError as error:
-        return _complain(program, error, failed)
-    except ValueError as error:
-        return _complain(program, error, USER_ERROR)
-    except KeyboardInterrupt:
-        return _complain(program, "interrupted", INTERRUPTED)
-    except MemoryError:
-        return _complain(program, "there is not enough memory", failed)
-    except BrokenPipeError:  # the reader, say `head`, has closed the pipe
-        _discard_output()
-        return PIPE_CLOSED
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.filename is None:
+def _tell(error: BaseException, program: str, failed: int) -> int:
+    """Tell the user of a command's error, and return the exit code."""
+    text: object = error
+    code = failed
+    match error:
+        case HelpShown():
+            return DONE
+        case UserError():
+            note(error.details.rstrip())
+            code = error.code
+        case MissingExtraError():
+            pass
+        case ValueError():
+            code = USER_ERROR
+        case KeyboardInterrupt():
+            text, code = "interrupted", INTERRUPTED
+        case MemoryError():
+            text = "there is not enough memory"
+        case BrokenPipeError():  # the reader, say `head`, has closed the pipe
             _discard_output()
-            return _complain(program, f"the output could not be written: {reason}", failed)
-        return _complain(program, f"{os.fsdecode(error.filename)}: {reason}", failed)
-
-
-def _complain(program: str, text: object, code: int) -> int:
-    line = " ".join(str(text).split())
-    note(f"{program}: {line or type(text).__name__}")
+            return PIPE_CLOSED
+        case OSError(filename=None):
+            _discard_output()
+            text = f"the output could not be written: {error.strerror or error}"
+        case OSError():
+            text = f"{os.fsdecode(error.filename)}: {error.strerror or error}"
+        case _:
+            raise error
+    note(f"{program}: {' '.join(str(text).split()) or type(error).__name__}")
     return code
 
 
 def note(text: str) -> None:
-    """Print a message on standard error, if there is one and it is not empty."""
-    if text:
-        with contextlib.suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
+    """Print a message on standard error, if it is not empty, and there is one."""
+    with contextlib.suppress(OSError):
+        print(text, end="\n" if text else "", file=sys.stderr, flush=True)
 
 
 def _prepare_streams() -> None:
-    """Make the standard streams usable, whatever the program was started with.
-
-    A closed one becomes empty, and its number is taken, or the next file that is opened would be
-    written to by whatever prints. Those of few characters show others by their numbers.
-    """
+    """Make the standard streams usable, whatever the program was started with."""
+    # A closed one's number is taken, or the next file would be written to by whatever prints.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = Path(os.devnull).open(mode)  # noqa: SIM115 - until the program ends
@@ -134,8 +126,8 @@ class Parsed(NamedTuple):
     given: dict[str, Any]  # the values of those that were given, by name
 
 
-class HelpShown(Exception):  # noqa: N818 - no error: --help was asked for
-    """The user asked for help, and has it."""
+class HelpShown(Exception):  # noqa: N818 - no error
+    """The user asked for --help, and has it."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -145,6 +137,7 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see --help)")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        print(end="", flush=True)
         raise HelpShown
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -184,9 +177,9 @@ def parse(
 
 def script_options(kind: type[Options], about: str | None) -> Options:
     """Read the options of a script, those of the dataclass ``kind``, or end the program."""
-    program, read = Path(sys.argv[0]).name, list[Options]()
+    read: list[Options] = []
 
-    @command(program)
+    @command(Path(sys.argv[0]).name)
     def body(arguments: Sequence[str], program: str) -> int:
         read.append(parse(kind, arguments, program, about).options)
         return DONE
@@ -281,22 +274,15 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: None
         return
     console = plain_console(stderr=True)
-    with progress.Progress(
-        *progress.Progress.get_default_columns(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as bar:
+    usual = progress.Progress.get_default_columns()
+    columns = (*usual, progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    with progress.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
 def plain_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints texts as they are: names of users' hold what they like.
-
-    Lines are as long as they are, so that commands in them can be copied.
-    """
+    """Return a console that prints texts as they are, users' names and long commands among them."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -1,16 +1,8 @@
-"""Compilation of kernels: with Numba, and a cache that cannot go stale.
+"""Compilation of kernels with Numba: linked before they are optimised, and kept for later.
 
-`kernel` marks a function that becomes a part of those that call it, `separate` one that stays a
-function of its own (it is large, or has many callers), `inlined` one whose source becomes a part
-of its caller's, `entry` a loop over a batch that Python calls. Only entries are cached, since what
-they call is compiled with them. An entry releases the interpreter's lock.
-
-All this is `numba.njit` with options, and two replacements of parts of Numba: kernels are linked
-before they are optimised (`carolus_env.system.linking`), and the cache follows the sources of all
-kernels (`carolus_env.system.kernel_cache`). Where a version of Numba does not take one, plain Numba
-does its work.
-
-With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
+Entries alone are kept, since what they call is compiled with them. Where a version of Numba does
+not take `system.linking` or `system.kernel_cache`, plain Numba does its work. With
+``NUMBA_DISABLE_JIT=1`` functions stay plain Python, for a debugger.
 """
 
 from __future__ import annotations
@@ -31,10 +23,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# Any exception: Numba's internals may have changed.
 try:
     from carolus_env.system.linking import entered, linked
-except Exception:
+except Exception:  # Numba's internals may have changed
 
     def linked(function: Callable[..., Any], **options: Any) -> Any:
         """Compile a function as Numba does."""
@@ -71,20 +62,17 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that one other function calls, as a part of its source.
-
-    It may be handed kernels, and can return what only its caller's source makes plain.
-    """
+    """Compile a function as a part of its caller's source; it may be handed kernels."""
     return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
 
 
 def separate(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that kernels call; it stays a separate function."""
+    """Compile a function that kernels call; it stays one, as it is large or has many callers."""
     return linked(function, forceinline=False, **_OPTIONS) if COMPILED else function
 
 
 def entry(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that Python calls, and keep the machine code for the next process."""
+    """Compile a function that Python calls, without the interpreter's lock, and keep its code."""
     if not COMPILED:
         return function
     dispatcher = entered(function, nogil=True, **_OPTIONS)
@@ -93,10 +81,7 @@ def entry(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class CompileNotice:
-    """Messages about compilation progress: one line, and on a terminal what is compiled.
-
-    How much is left cannot be known: an interface compiles what it calls, when it calls it.
-    """
+    """Messages about compilation progress: one line, and on a terminal what is compiled."""
 
     TEXT: ClassVar = (
         "carolus_env: compiling for the first use on this machine: up to half a minute for each "
@@ -104,7 +89,6 @@ class CompileNotice:
     )
 
     def __init__(self) -> None:
-        self.shown = False
         self._count, self._started = 0, 0.0
         self._tell: Callable[[str], None] | None = None
 
@@ -124,14 +108,14 @@ class CompileNotice:
         if self._tell is not None:
             self._tell(f"{name} (number {self._count})")
             return
-        if not self.shown:
-            self.shown, self._started = True, time.perf_counter()
+        if not self._started:
+            self._started = time.perf_counter()
             print(self.TEXT, file=sys.stderr, flush=True)
         seconds = time.perf_counter() - self._started
         self._replace_line(f"  {name} (number {self._count}, {seconds:.0f} s so far) ...")
 
     def end(self) -> None:
-        """Clear the line: the entry is compiled."""
+        """Say that it is compiled."""
         self._replace_line("")
 
     def _replace_line(self, text: str) -> None:

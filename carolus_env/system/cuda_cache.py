@@ -1,7 +1,4 @@
-"""Files of GPU code, which are used while no source of the kernels in it has changed.
-
-This is numba-cuda's cache with the folder and the stamp of `carolus_env.system.kernel_cache`.
-"""
+"""Files of GPU code: numba-cuda's, with the folder and the stamp of `system.kernel_cache`."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class _Locator(caching._CacheLocator):
         return f"{cache_folder()}/cuda"
 
     def get_source_stamp(self) -> bytes:
-        return sources_stamp(self._function.__module__, self._function.__code__.co_filename)
+        return sources_stamp(self._function)
 
     def get_disambiguator(self) -> str:
         return ""

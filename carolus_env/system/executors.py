@@ -4,8 +4,8 @@
         for number, result in results(workers, job, tasks):
             ...
 
-A job is called once in each process, and returns a function of tasks: of agents that are made and
-ready to play, say. A task depends on its arguments alone, so it can be done again.
+A job is called once in each process, and returns a function of tasks. A task depends on its
+arguments alone, so it can be done again.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from carolus_env.system import failures
+from carolus_env.system.machine import __version__
 from carolus_env.system.options import check_fields, option, whole_number
 from carolus_env.system.sources import named_files
-from carolus_env.system.version import __version__
 
 Job = Callable[[], Callable[..., Any]]
-"""A function that is called once in each process, and returns a function of tasks."""
 
 MOST_PROCESSES: Final = 256
 """Worker processes on one machine."""
@@ -88,12 +87,8 @@ def results(
     """Do tasks, and yield the number of each, from 0, and its result, in the order of the tasks.
 
     A task is asked for when it can be begun. After a failure nothing more is begun; what was under
-    way is yielded, then the first error is raised.
-
-    Raises:
-        UnsendableError: when the job cannot be pickled, and has to be.
-        WorkerError: when a worker died, or a task or its result cannot be sent.
-        Exception: of the package's own classes, and ValueError: as the task raised it.
+    way is yielded, then the first error is raised: a `WorkerError`, or the task's own if it is of
+    the package's classes or a ValueError.
     """
     function, numbered = workers.function(job), enumerate(tasks)
     futures: deque[tuple[int, Future[Any]]] = deque()
@@ -155,21 +150,18 @@ class InProcess(Workers):
 class Processes(Workers, ThreadPoolExecutor):
     """Worker processes on this machine, each asked by a thread; closing ends them at once.
 
-    A `ProcessPoolExecutor` would wait for the tasks under way, and hang where a process is killed
-    while it sends a result.
+    A `ProcessPoolExecutor` hangs where a process is killed while it sends a result.
     """
+
+    count = 0
 
     def __init__(self, count: int) -> None:
         ThreadPoolExecutor.__init__(self, count)
-        self._count, self._processes = count, list[_Process]()
+        self.count, self._processes = count, list[_Process]()
         self._idle: SimpleQueue[_Process] = SimpleQueue()
 
-    @property
-    def count(self) -> int:
-        return self._count
-
     def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        while len(self._processes) < self._count:
+        while len(self._processes) < self.count:
             self._processes.append(_Process())
             self._idle.put(self._processes[-1])
         return ThreadPoolExecutor.submit(self, self._ask, task, arguments, named)
@@ -213,7 +205,6 @@ class _Process:
         return result
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
         self._process.join()
 
@@ -237,9 +228,8 @@ class _Process:
 def _spawning() -> Iterator[None]:
     """Let an interpreter that starts in the ``with`` block be a good worker from its first line on.
 
-    Threads of several processes would compete for the cores. Files of the current folder must not
-    stand in for Python's own. A Ctrl-C is for this process, which ends the others. A main program
-    from standard input cannot be imported.
+    Threads of several would compete for the cores; files of the current folder must not stand in
+    for Python's; Ctrl-C is for this process; a program from standard input cannot be imported.
     """
     main, file = sys.modules["__main__"], getattr(sys.modules["__main__"], "__file__", None)
     hidden = file is not None and not Path(file).exists()
@@ -367,16 +357,11 @@ def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int 
 
 
 class Cluster(Workers):
-    """Tasks on a Ray cluster, connected at once; needs the extra ``ray``.
-
-    Ray gives tasks to whatever machines there are, and does them again whose machine is lost. Files
-    that agents' specs name go along as its runtime environment.
-    """
+    """Tasks on a Ray cluster, done again where a machine is lost; files of specs go along."""
 
     def __init__(
         self, address: str | None = None, *, limit: int | None = None, specs: Iterable[str] = ()
     ) -> None:
-        files = [file for spec in specs for file in _files_of(spec)]
         # Tasks that are forgotten may fail: nobody asks for their results.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # where a machine is busy
@@ -389,19 +374,14 @@ class Cluster(Workers):
         self._counted, self._processors = -_COUNTED_FOR, 0
         self._ours = not ray.is_initialized()
         if self._ours:
-            self._connect(address, files)
+            with _staged(specs) as env:
+                env["env_vars"] = {"OMP_NUM_THREADS": "1"}
+                quiet: Any = {"include_dashboard": False, "log_to_driver": False}
+                try:
+                    ray.init(address, runtime_env=env, logging_level="error", **quiet)
+                except Exception as error:  # Ray raises it as it is where a node starts too slowly
+                    raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_call)
-
-    def _connect(self, address: str | None, files: list[Path]) -> None:
-        env: dict[str, Any] = {"env_vars": {"OMP_NUM_THREADS": "1"}}
-        quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-        with _staged(files) if files else contextlib.nullcontext() as folder:
-            if folder is not None:
-                env["working_dir"] = str(folder)
-            try:
-                self._ray.init(address, runtime_env=env, logging_level="error", **quiet)
-            except Exception as error:  # Ray raises it as it is where a node starts too slowly
-                raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
 
     @property
     def count(self) -> int:
@@ -416,8 +396,8 @@ class Cluster(Workers):
         return self._limit or QUEUED * self.count
 
     def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        call = pickle.dumps((task, arguments, named))
-        future: Future[Any] = self._task.remote(__version__, call).future()
+        result = self._task.remote(__version__, pickle.dumps((task, arguments, named)))
+        future: Future[Any] = result.future()
         return future
 
     def explained(self, error: BaseException) -> BaseException:
@@ -452,32 +432,23 @@ def _do_call(version: str, call: bytes) -> Any:
 # ------------------------------------------------------------------------------------ files
 
 
-def _files_of(spec: str) -> list[Path]:
-    """Return the files that a spec names by a relative path: a program, or a model.
-
-    An absolute path is one that all machines have.
-    """
-    result = [path for path in named_files(spec) if not path.is_absolute()]
-    if any(".." in path.parts for path in result):
-        raise ValueError(
-            f"{spec}: on a cluster, name a file below the current folder, or by an absolute path "
-            "that all machines have"
-        )
-    return result
-
-
 @contextlib.contextmanager
-def _staged(files: Iterable[Path]) -> Iterator[Path]:
-    """Yield a folder with the files at the same relative paths, to be the tasks' current folder.
+def _staged(specs: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield a runtime environment for Ray: a folder with the files that specs name.
 
-    With a Python file go the other files of its folder, up to 20 MB each, and the Python packages
-    in it: it may import or read them.
+    With a Python file go the files of its folder, up to 20 MB each, and the Python packages in it.
     """
     sizes: dict[Path, int] = {}
-    for file in files:
-        sizes[file] = file.stat().st_size
-        if file.suffix == ".py":
-            sizes |= dict(_beside(file.parent))
+    for spec in specs:
+        for file in named_files(spec):
+            if ".." in file.parts and not file.is_absolute():
+                raise ValueError(
+                    f"{spec}: on a cluster, name a file below the current folder, or by an "
+                    "absolute path that all machines have"
+                )
+            if not file.is_absolute():
+                sizes[file] = file.stat().st_size
+                sizes.update(_beside(file.parent) if file.suffix == ".py" else ())
     if sum(sizes.values()) > _LARGEST_SUM:
         largest = max(sizes, key=lambda file: sizes[file])
         raise ValueError(
@@ -489,7 +460,7 @@ def _staged(files: Iterable[Path]) -> Iterator[Path]:
             copy = Path(folder, file)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)
-        yield Path(folder)
+        yield {"working_dir": folder} if sizes else {}
 
 
 def _beside(folder: Path) -> Iterator[tuple[Path, int]]:

@@ -12,10 +12,9 @@ _LIBRARY_PATHS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_
 
 
 def message(error: BaseException) -> str:
-    """Return the error in a line, with the place in the caller's code that led to it.
+    """Return the error in a line, with the innermost place in the caller's code that led to it.
 
-    ``"KeyError: 'lost' (my_bot.py, line 12)"``: the innermost line that belongs neither to this
-    package nor to an installed one; no place where there is none.
+    ``"KeyError: 'lost' (my_bot.py, line 12)"``; no place where there is none.
     """
     try:
         reason = str(error)

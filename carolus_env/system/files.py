@@ -14,11 +14,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, NamedTuple, Self
+from typing import IO, Any, BinaryIO, Final, Self, TypeAlias
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+def naming(path: PathLike) -> Iterator[None]:
     """Let an OSError of the block name a file: those of an open file's ``write`` name none."""
     try:
         yield
@@ -31,16 +33,18 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Yield a new file to write into, which replaces ``path`` once all is written.
 
-    After an error, a full disk or a crash, ``path`` is as it was. A symbolic link stays one, mode
-    and group stay where the system allows it; a hard link to the old file keeps the old content.
-    The standard output (``-``, ``/dev/stdout``), a pipe and a device are written into instead.
+    After an error or a crash ``path`` is as it was; symbolic links, mode and group stay. The
+    standard output (``-``, ``/dev/stdout``), a pipe and a device are written into instead.
     """
     target, old = _target(path)
     if target is None:
-        with naming(path), _open_stream(path, old) as file:
+        is_output = old is None or _is_output(old)
+        if is_output:
+            sys.stdout.flush()
+        with naming(path), open(1 if is_output else path, "wb", closefd=not is_output) as file:
             yield file
         return
     with _beside(target, path) as beside:
@@ -65,7 +69,7 @@ def _keep_rights(file: IO[bytes], old: os.stat_result) -> None:
 
 
 @contextmanager
-def _beside(target: Path, path: str | os.PathLike[str]) -> Iterator[Path]:
+def _beside(target: Path, path: PathLike) -> Iterator[Path]:
     """Yield the name of a file beside ``target``, which goes; an OSError of it names ``path``."""
     beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
     try:
@@ -80,18 +84,18 @@ def _beside(target: Path, path: str | os.PathLike[str]) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
 
 
-def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+def write_file(path: PathLike, data: bytes) -> None:
     """Write a whole file; see `replacing`."""
     with replacing(path) as file:
         file.write(data)
 
 
-def write_json(path: str | os.PathLike[str], data: Any) -> None:
+def write_json(path: PathLike, data: Any) -> None:
     """Write readable JSON; see `replacing`."""
     write_file(path, (json.dumps(data, indent=1) + "\n").encode())
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
+def check_writable(path: PathLike) -> None:
     """Fail now, not after hours of work, if a file cannot be written."""
     target, old = _target(path)
     if old is not None and not os.access(path, os.W_OK):
@@ -109,12 +113,11 @@ class BusyError(ValueError):
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+def locked(path: PathLike) -> Iterator[None]:
     """Keep others from writing a file or folder while the ``with`` block runs.
 
-    The lock is one of the operating system on a hidden file, so that a killed process leaves none.
-    Where the file system has no locks (some of clusters), a warning says so, and only other blocks
-    of this process are kept out.
+    The lock is the system's, on a hidden file: a killed process leaves none. Where the file system
+    has none, a warning says so, and only other blocks of this process are kept out.
     """
     target, old = _resolved(path)
     is_folder = old is not None and stat.S_ISDIR(old.st_mode)
@@ -150,11 +153,8 @@ def _locked_file(lock: Path, name: str) -> IO[bytes]:
             _lock(file)
         except OSError as error:
             if error.errno in _WITHOUT_LOCKS:
-                warnings.warn(
-                    f"{name}: this file system has no locks ({error.strerror}): nothing keeps "
-                    "another process from writing there, too",
-                    stacklevel=4,
-                )
+                text = f"{name}: this file system has no locks ({error.strerror}): nothing keeps "
+                warnings.warn(text + "another process from writing there, too", stacklevel=4)
                 return file
             file.seek(0)
             holder = file.read().decode(errors="replace").strip() or "of unknown number"
@@ -170,11 +170,10 @@ def _locked_file(lock: Path, name: str) -> IO[bytes]:
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Lock a file at once, or raise OSError."""
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _resolved(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
+def _resolved(path: PathLike) -> tuple[Path, os.stat_result | None]:
     """Return a path without symbolic links, and what is there; a loop of links is an OSError."""
     try:
         found = Path(path).stat()
@@ -183,7 +182,7 @@ def _resolved(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None
     return Path(os.path.realpath(path)), found
 
 
-def _target(path: str | os.PathLike[str]) -> tuple[Path | None, os.stat_result | None]:
+def _target(path: PathLike) -> tuple[Path | None, os.stat_result | None]:
     """Return the file to replace, None where a stream is written into, and what is there."""
     if is_standard(path):
         return None, None
@@ -200,22 +199,14 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path | None, os.stat_result |
 # ------------------------------------------------------------------------------------ streams
 
 
-def is_standard(path: str | os.PathLike[str]) -> bool:
+def is_standard(path: PathLike) -> bool:
     """Return whether a path is ``-``, which stands for the standard input or output."""
     return os.fspath(path) == "-"
 
 
-def reading(path: str | os.PathLike[str]) -> BinaryIO:
+def reading(path: PathLike) -> BinaryIO:
     """Open a file to read it; ``-`` is the standard input."""
     return open(0, "rb", closefd=False) if is_standard(path) else Path(path).open("rb")
-
-
-def _open_stream(path: str | os.PathLike[str], found: os.stat_result | None) -> IO[bytes]:
-    """Open the standard output, whatever its name, a pipe or a device."""
-    if found is None or _is_output(found):
-        sys.stdout.flush()
-        return open(1, "wb", closefd=False)
-    return Path(path).open("wb")
 
 
 def _is_output(found: os.stat_result) -> bool:
@@ -227,35 +218,26 @@ def _is_output(found: os.stat_result) -> bool:
 # ------------------------------------------------------------------------------------ logs
 
 
-class Lines(NamedTuple):
-    """The whole lines of a file, without their ends."""
-
-    lines: list[bytes]  # the lines
-    size: int  # their bytes in the file, with their ends: where `Log` goes on
-    cut: bool  # something follows that has no end, as after a power failure
-
-
 def json_line(entry: Any) -> bytes:
     """Return a value as one line of JSON, in few bytes; NaN and infinities are a ValueError."""
     return json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def read_lines(path: str | os.PathLike[str]) -> Lines:
-    """Read the whole lines of a file."""
+def read_lines(path: PathLike) -> tuple[list[bytes], int, bool]:
+    """Return a file's whole lines without ends, their bytes in it, and if a cut line follows."""
     data = Path(path).read_bytes()
     size = data.rfind(b"\n") + 1
-    return Lines(data[:size].split(b"\n")[:-1], size, size < len(data))
+    return data[:size].split(b"\n")[:-1], size, size < len(data)
 
 
 class Log(contextlib.AbstractContextManager["Log"]):
     """A file that is added to, block by block; a context manager.
 
     A block is on the disk when `append` returns. When that fails (the disk is full, Ctrl-C), the
-    file ends where the block before it ended, and goes on from there. Lock the file
-    (`files.locked`) while it is open.
+    file ends where the block before it ended. Lock the file (`files.locked`) while it is open.
     """
 
-    def __init__(self, path: str | os.PathLike[str], size: int | None = None) -> None:
+    def __init__(self, path: PathLike, size: int | None = None) -> None:
         self.path = Path(path)
         self._file = self.path.open("r+b", buffering=0)
         with naming(self.path):
@@ -264,7 +246,7 @@ class Log(contextlib.AbstractContextManager["Log"]):
             self._size = self._file.seek(0, os.SEEK_END)
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], block: bytes = b"") -> Self:
+    def create(cls, path: PathLike, block: bytes = b"") -> Self:
         """Create a file that holds its first block from the moment when it appears."""
         if _target(path)[0] is None:
             raise OSError(errno.EINVAL, "a regular file is needed", os.fspath(path))

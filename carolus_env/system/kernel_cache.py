@@ -1,8 +1,7 @@
-"""Files of machine code, which are used while no source of the kernels in it has changed.
+"""Files of machine code; a change of any source of kernels in one makes the next process compile.
 
 Numba's own cache would keep using an entry after a change in a *kernel's* file. Here each file
-carries a hash of all sources that its kernels come from (`system.sources`), and of the code: a
-change in a source, or a damaged file, makes the next process compile again.
+carries a hash of all sources that its kernels can come from (`system.sources`), and of the code.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ import numba
 from numba.core import caching, compiler, serialize
 from numba.core import utils as numba_utils
 
+from carolus_env.system import sources
 from carolus_env.system.files import write_file
-from carolus_env.system.sources import PACKAGE, digest, is_of_package, of_package, of_user
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -40,11 +39,7 @@ sys.modules.setdefault("<dynamic>", numba_utils._dynamic_module)
 
 
 def keep_code(dispatcher: Any, notice: Any) -> None:
-    """Keep the machine code of an entry for the next process, where there is a folder for it.
-
-    Nothing is kept of a function without a file, or one that depends on another function's locals,
-    unless these are kernels of modules.
-    """
+    """Keep an entry's code, unless it depends on locals other than kernels of modules' files."""
     folder, functions = cache_folder(), [dispatcher.py_func]
     for cell in functions[0].__closure__ or ():
         kernel = getattr(cell.cell_contents, "py_func", None)
@@ -61,8 +56,7 @@ class _EntryCache(caching.NullCache):
     def __init__(self, functions: list[Callable[..., Any]], folder: Path, notice: Any) -> None:
         self._functions, self._folder, self._notice = functions, folder, notice
         # Now: a file may be edited before the entry is called.
-        stamps = [sources_stamp(f.__module__, f.__code__.co_filename) for f in functions]
-        self._stamp = b"".join(stamps)
+        self._stamp = b"".join(map(sources_stamp, functions))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -86,21 +80,17 @@ class _EntryCache(caching.NullCache):
             code = serialize.dumps(data._reduce())
             write_file(self._file(sig, data.library.codegen), self._digest(code) + code)
         except Exception as error:
-            warnings.warn(
-                f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
-                "the next process compiles again",
-                stacklevel=2,
-            )
+            text = f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
+            warnings.warn(text + "the next process compiles again", stacklevel=2)
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
         names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
-        theirs = [f for f in self._functions if not is_of_package(f.__module__)]
-        files = [Path(f.__code__.co_filename).resolve() for f in theirs]  # many bots are in bot.py
-        key = (*names, *map(str, files), *map(_with_fields, sig), *codegen.magic_tuple())
+        theirs = [f for f in self._functions if sources.room_of(f.__module__) is None]
+        files = [os.path.realpath(f.__code__.co_filename) for f in theirs]  # many are in bot.py
+        key = (*names, *files, *map(_with_fields, sig), *codegen.magic_tuple())
         short = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
-        name = f"{names[-1]}-{short}"
-        return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
+        return self._folder / f"{names[-1]}-{short}.{sys.implementation.cache_tag}.nbc"
 
     def _digest(self, code: bytes) -> bytes:
         return hashlib.sha256(self._stamp + code).digest()
@@ -112,33 +102,27 @@ def _with_fields(argument: numba.types.Type) -> str:
     return f"{argument}{getattr(argument, 'fields', '')}{','.join(inner)}"
 
 
-def sources_stamp(module: str, file: str) -> bytes:
-    """Return a hash over all files that an entry's kernels, or constants in them, come from."""
-    if is_of_package(module):
-        return _package_stamp(module)
+def sources_stamp(function: Callable[..., Any]) -> bytes:
+    """Return a hash over all files that a function's kernels, or constants in them, come from."""
+    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}".encode()
+    room = sources.room_of(function.__module__)
+    if room is not None:
+        return _package_stamp(room, settings)
     # A user's module can use any kernel of the package; it is read each time: it may be edited.
-    return digest(of_user(module, file), _package_stamp("*"))
+    theirs = sources.of_user(function.__module__, function.__code__.co_filename)
+    return sources.digest(theirs, _package_stamp("", settings))
 
 
 @cache
-def _package_stamp(module: str) -> bytes:
-    """Return the hash over a module's sources in the package; ``*``: over all of them."""
-    if module == "*":
-        files = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
-    else:
-        files = of_package(module)
-    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
-    return digest({name: path.read_bytes() for name, path in files.items()}, settings.encode())
+def _package_stamp(room: str, settings: bytes) -> bytes:
+    return sources.digest(sources.of_room(room), settings)
 
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the first folder that can be written, of NUMBA_CACHE_DIR, the package, the user, temp.
-
-    None when there is none: then every process compiles for itself.
-    """
+    """Return the first folder that can be written; None: every process compiles for itself."""
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
-    candidates = [PACKAGE / "__pycache__" / "kernels"]
+    candidates = [sources.PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
     if user_cache or home:
@@ -150,13 +134,10 @@ def cache_folder() -> Path | None:
 
 def _is_usable(folder: Path) -> bool:
     """Return whether a folder can be made and written, and by nobody else: cached code is run."""
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = folder.stat()
         others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if others_write or status.st_uid != os.getuid():
-            return False
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
+        return not others_write and status.st_uid == os.getuid()
+    return False

@@ -4,15 +4,14 @@ Numba optimises every function with all that it calls and makes machine code of 
 compiled code calls it. Here kernels are linked to their callers first, and optimised once; and a
 kernel is compiled once for all constants that it is called with.
 
-This is the inside of Numba's compiler. It is tried before the first kernel is compiled: where a
-version of Numba does not take it, kernels are compiled as `numba.njit` does.
+This is the inside of Numba's compiler, tried before the first kernel is compiled: where a version
+of Numba does not take it, kernels are compiled as `numba.njit` does.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
@@ -45,21 +44,20 @@ class _Library(codegen.JITCodeLibrary):
             self._final_module.link_in(module, preserve=True)
         self._linking_libraries = []
 
-    def _needed(self) -> Iterable[Any]:
+    def _needed(self) -> list[Any]:
         """Return all libraries, callers first: LLVM drops what nothing calls when it is linked."""
-        done: dict[Any, None] = {}
-        seen, waiting = {self}, [(self, iter(self._linking_libraries))]
-        while waiting:
-            library, others = waiting[-1]
-            other = next((other for other in others if other not in seen), None)
-            if other is None:
-                waiting.pop()
-                done[library] = None
-            else:
-                seen.add(other)
-                inner = other._linking_libraries if isinstance(other, _KernelLibrary) else ()
-                waiting.append((other, iter(inner)))
-        return [library for library in reversed(done) if library is not self]
+        seen: set[Any] = set()
+        done: list[Any] = []
+
+        def visit(library: Any) -> None:
+            seen.add(library)
+            for other in library._linking_libraries if isinstance(library, _Library) else ():
+                if other not in seen:
+                    visit(other)
+            done.append(library)
+
+        visit(self)
+        return done[-2::-1]
 
 
 class _KernelLibrary(_Library):
@@ -92,6 +90,7 @@ class _Compiler(compiler.Compiler):
     """Numba's, whose code is linked before it is optimised."""
 
     library: Any
+    flags: tuple[str, ...]
 
     def define_pipelines(self) -> list[Any]:
         state = self.state
@@ -99,32 +98,21 @@ class _Compiler(compiler.Compiler):
         if state.func_id.func in (_successor, _trial) or linking_works():
             state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
+            for flag in self.flags:
+                setattr(state.flags, flag, True)
         return pipelines
 
 
 class _KernelCompiler(_Compiler):
     """Makes the code of LLVM for callers."""
 
-    library = _KernelLibrary
-
-    def define_pipelines(self) -> list[Any]:
-        pipelines = super().define_pipelines()
-        if self.state.library is not None:
-            flags = self.state.flags
-            flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        return pipelines
+    library, flags = _KernelLibrary, ("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 
 
 class _EntryCompiler(_Compiler):
     """Makes machine code for Python."""
 
-    library = _EntryLibrary
-
-    def define_pipelines(self) -> list[Any]:
-        pipelines = super().define_pipelines()
-        if self.state.library is not None:
-            self.state.flags.no_cfunc_wrapper = True
-        return pipelines
+    library, flags = _EntryLibrary, ("no_cfunc_wrapper",)
 
 
 class _Kernel(CPUDispatcher):
@@ -159,20 +147,13 @@ class _Entry(CPUDispatcher):
     """A function for Python."""
 
     def compile(self, sig: Any) -> Any:
-        with _no_collection():
+        enabled = gc.isenabled()
+        gc.disable()  # a compiler makes millions of objects that stay
+        try:
             return super().compile(sig)
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch the search for unreachable objects off: a compiler makes millions that stay."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+        finally:
+            if enabled:
+                gc.enable()
 
 
 def _without_value(argument: Any) -> Any:

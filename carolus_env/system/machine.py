@@ -1,16 +1,26 @@
-"""The machine and the software versions that a result was made with."""
+"""The machine and the versions that a result is made with, and threads on its cores."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import platform
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, TypeVar
 
-from carolus_env.system.version import __version__
+from carolus_env.system.options import whole_number
+
+__version__ = "0.1.0"
+"""The version of the package: written here and nowhere else."""
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def versions(*modules: str) -> dict[str, str]:
@@ -65,3 +75,38 @@ def _quota() -> float:
                     quota, period = map(int, " ".join(texts).split())
                     quotas += [quota / period] if quota > 0 else []
     return min(quotas)
+
+
+# ------------------------------------------------------------------------------------ threads
+
+# Compiled entries release the interpreter's lock. Games share nothing: results are those of one.
+
+MOST_THREADS: Final = 256
+
+
+def check_threads(threads: int, name: str = "threads") -> int:
+    """Check a number of threads."""
+    return whole_number(name, threads, 1, MOST_THREADS)
+
+
+def runs(rows: int, threads: int) -> list[slice]:
+    """Split ``range(rows)`` into one run for each thread, none of them empty."""
+    threads = max(1, min(threads, rows))
+    ends = [rows * worker // threads for worker in range(threads + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(ends)]
+
+
+def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
+    """Run ``task`` on every share at the same time, each on a separate thread."""
+    if len(shares) == 1:
+        return [task(shares[0])]
+    pool = _pool(os.getpid())
+    futures = [pool.submit(task, share) for share in shares[1:]]
+    own = task(shares[0])
+    return [own, *(future.result() for future in futures)]
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process: a forked child has none of its parent's."""
+    return ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="carolus")

@@ -1,8 +1,7 @@
 """Options and arguments: an error names the value, what was expected, and what was given.
 
-An option is a field of a dataclass, declared once by `option`. Commands, spec strings of bots, TOML
-files, ``config.json``, positions in text, forms and the tables in docs/ read what it says about
-itself. The functions at the end check arguments of functions.
+An option is a field of a dataclass, declared once by `option`: commands, spec strings of bots, TOML
+files, ``config.json``, positions in text, forms and the tables in docs/ read what it says.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import dataclasses
 import math
 import operator
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +28,12 @@ REQUIRED: Final = MISSING
 """The default of an option that has none."""
 
 Options = TypeVar("Options")
+End: TypeAlias = float | None
 
 
 @dataclass(frozen=True, eq=False)
-class Option(ABC):
-    """An option of any kind."""
+class Option:
+    """A text, a path, or a tuple of texts; what is of type object is checked by whom it is for."""
 
     default: Any
     about: str  # a description in a few words
@@ -65,23 +64,32 @@ class Option(ABC):
         """Return the allowed values, in words."""
         return self._words() + (" or None" if self.or_none and self.default is not None else "")
 
-    @abstractmethod
-    def _checked(self, value: Any) -> Any: ...
+    def _checked(self, value: Any) -> Any:
+        if self.kind is Path:
+            if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
+                raise ValueError
+            return Path(value).expanduser()
+        if self.kind is tuple and all(isinstance(text, str) for text in value):
+            return tuple(instance("", value, (list, tuple), ""))
+        return instance("", value, self.kind, "")
 
     def _parsed(self, text: str) -> Any:
         return text
 
-    @abstractmethod
-    def _words(self) -> str: ...
+    def _words(self) -> str:
+        if self.kind is Path:
+            return "a folder" if self.metavar == "FOLDER" else "a path"
+        return "a list of texts" if self.kind is tuple else "a text"
 
 
 class Number(Option):
     """A number: whole, or any."""
 
+    def _ends(self) -> tuple[End, ...]:
+        return (*(self.among or (None, None)), self.above, self.below)
+
     def _checked(self, value: Any) -> Any:
-        low, high = self.among or (None, None)
-        check = whole_number if self.kind is int else number
-        return check("", value, low, high, above=self.above, below=self.below)
+        return (whole_number if self.kind is int else number)("", value, *self._ends())
 
     def _parsed(self, text: str) -> Any:
         if self.kind is float or re.fullmatch(r"[+-]?[0-9_]{1,30}", text):
@@ -90,8 +98,7 @@ class Number(Option):
         return text
 
     def _words(self) -> str:
-        low, high = self.among or (None, None)
-        return limits(self.kind, low, high, self.above, self.below)
+        return _limits(self.kind, *self._ends())
 
 
 class Word(Option):
@@ -109,11 +116,6 @@ class Word(Option):
 class Flag(Option):
     """True or false."""
 
-    def _checked(self, value: Any) -> Any:
-        if not isinstance(value, bool):
-            raise ValueError
-        return value
-
     def _parsed(self, text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
 
@@ -121,47 +123,14 @@ class Flag(Option):
         return "true or false"
 
 
-class Text(Option):
-    """A text, a path, or a tuple of texts; what is of type object is checked by whom it is for."""
-
-    def _checked(self, value: Any) -> Any:
-        if self.kind is Path:
-            if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
-                raise ValueError
-            return Path(value).expanduser()
-        if self.kind is tuple:
-            if isinstance(value, list | tuple) and all(isinstance(text, str) for text in value):
-                return tuple(value)
-        elif isinstance(value, self.kind):
-            return value
-        raise ValueError
-
-    def _words(self) -> str:
-        if self.kind is Path:
-            return "a folder" if self.metavar == "FOLDER" else "a path"
-        return "a list of texts" if self.kind is tuple else "a text"
-
-
 def option(
-    default: Any,
-    about: str,
-    *,
-    kind: type | None = None,
-    among: Any = None,
-    or_none: bool = False,
-    **rest: Any,
+    default: Any, about: str, *, kind: type | None = None, among: Any = None, **rest: Any
 ) -> Any:
-    """Return a field of a dataclass of options; `Option` says what is given.
-
-    ``kind`` is needed where the type of the default is not that of the values; None is always
-    allowed where it is the default.
-    """
+    """Return a field of a dataclass; ``kind``: where the default's type is not the values'."""
     kind = kind or (Path if isinstance(default, Path) else type(default))
-    words = Word if among else Text
-    made = {int: Number, float: Number, bool: Flag}.get(kind, words)
-    or_none = or_none or default is None
-    declaration = made(default, about, kind, among, or_none=or_none, **rest)
-    return field(default=default, metadata={"option": declaration})
+    made = {int: Number, float: Number, bool: Flag}.get(kind, Word if among else Option)
+    rest["or_none"] = rest.get("or_none", default is None)
+    return field(default=default, metadata={"option": made(default, about, kind, among, **rest)})
 
 
 def group(kind: type, heading: str) -> Any:
@@ -261,39 +230,31 @@ def described(kind: type[Options]) -> type[Options]:
 # ------------------------------------------------------------------------------------ arguments
 
 
-def whole_number(
-    name: str, value: Any, low: int | None = None, high: int | None = None, **ends: float | None
-) -> int:
+def whole_number(name: str, value: Any, low: End = None, high: End = None, *ends: End) -> int:
     """Check a value, ``low`` to ``high``, and ``above`` and ``below`` others; return an int."""
     try:
         result = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         result = None
-    if result is None or not _within(result, low, INT64_MAX if high is None else high, **ends):
-        raise ValueError(f"{name} must be {limits(int, low, high, **ends)}, got {shown(value)}")
+    if result is None or not _within(result, low, INT64_MAX if high is None else high, *ends):
+        raise ValueError(f"{name} must be {_limits(int, low, high, *ends)}, got {shown(value)}")
     return result
 
 
 def number(
-    name: str, value: Any, low: float | None = None, high: float | None = None, **ends: float | None
+    name: str, value: Any, low: End = None, high: End = None, above: End = None, below: End = None
 ) -> float:
-    """Check a value, as `whole_number` does; return a float."""
+    """Check a value, ``low`` to ``high``, and ``above`` and ``below`` others; return a float."""
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # a whole number beyond every float
             result = float(value)
-            if math.isfinite(result) and _within(value, low, high, **ends):
+            if math.isfinite(result) and _within(value, low, high, above, below):
                 return result
-    raise ValueError(f"{name} must be {limits(float, low, high, **ends)}, got {shown(value)}")
+    limits = _limits(float, low, high, above, below)
+    raise ValueError(f"{name} must be {limits}, got {shown(value)}")
 
 
-def _within(
-    value: Any,
-    low: float | None,
-    high: float | None,
-    above: float | None = None,
-    below: float | None = None,
-) -> bool:
-    """Return whether a number lies between limits, of which each may be missing."""
+def _within(value: Any, low: End, high: End, above: End = None, below: End = None) -> bool:
     return bool(
         (low is None or value >= low)
         and (high is None or value <= high)
@@ -302,13 +263,7 @@ def _within(
     )
 
 
-def limits(
-    kind: type,
-    low: float | None,
-    high: float | None,
-    above: float | None = None,
-    below: float | None = None,
-) -> str:
+def _limits(kind: type, low: End, high: End, above: End = None, below: End = None) -> str:
     """Return in words which numbers are allowed, whole ones or any between limits."""
     text = "a whole number" if kind is int else "a number"
     if (low, high) == (0, 2**64 - 1):

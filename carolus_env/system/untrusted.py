@@ -1,18 +1,9 @@
-"""Untrusted data, written by anyone: parsed, checked and refused, never run.
+"""Untrusted data: records, results, models, requests that may hold anything, damaged or vast.
 
-The threat model. A game record, a position, a results file, a model and a request to the page's
-server may hold anything that their formats can hold, and be damaged, compressed many thousandfold,
-or of another kind. Whatever it is, a reader
-
-- runs no code: no pickle, no ``eval``, no import by name;
-- takes time and memory in proportion to what it was given, whose lines, files and requests have an
-  upper limit in bytes;
-- passes nothing to a kernel that was not checked;
-- raises one kind of error, in printable ASCII and of bounded length: no escape codes reach a
-  terminal. The checks below raise `DataError`; readers raise it again as an error of their own.
-
-Trusted are Python files and programs that a user names, the folder that a training run reads back,
-compiled kernels, and messages between a program's own processes.
+Their readers run no code, take time and memory in proportion to what they are given, which is
+limited, pass nothing unchecked to a kernel, and raise one kind of error, in short printable ASCII:
+`DataError` here, which they raise again as an error of their own. Trusted are Python files and
+programs that a user names, a training run's own folder, compiled kernels, and worker processes.
 """
 
 from __future__ import annotations
@@ -22,7 +13,7 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping
 from types import FunctionType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -85,17 +76,16 @@ def unknown(what: str, name: object, known: Iterable[str], listed: str | None = 
     names = list(known)
     close = get_close_matches(name, names, n=2) if isinstance(name, str) else []
     listed = ", ".join(names) if listed is None else listed
-    text = f"{what} {shown(name)}"
-    if close:
-        text += f"; did you mean {' or '.join(close)}?"
-    return text + (f"{' K' if close else '; k'}nown are {listed}" if listed else "")
+    meant = f"; did you mean {' or '.join(close)}?" if close else ""
+    listed = f"{' K' if close else '; k'}nown are {listed}" if listed else ""
+    return f"{what} {shown(name)}{meant}{listed}"
 
 
 def parse_json(data: str | bytes) -> Any:
     """Parse a JSON text, which must be UTF-8; NaN, and numbers that no float holds, are refused."""
     try:
         text = data.decode() if isinstance(data, bytes) else data
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_finite, parse_float=_finite)
     except json.JSONDecodeError as error:
         position = f"column {error.colno}"
         if "\n" in error.doc[: error.pos]:
@@ -109,14 +99,11 @@ def parse_json(data: str | bytes) -> Any:
         raise DataError(cut(f"not JSON: {error}")) from None
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number")
-
-
 def _finite(text: str) -> float:
     if math.isfinite(number := float(text)):
         return number
-    raise ValueError(f"{text[:100]} is beyond every float")
+    reason = "is not a number" if text.endswith(("N", "y")) else "is beyond every float"
+    raise ValueError(f"{text[:100]} {reason}")
 
 
 # ------------------------------------------------------------------------------------ objects
@@ -125,11 +112,7 @@ def _finite(text: str) -> float:
 
 
 def is_a(value: object, kind: type) -> bool:
-    """Return whether a value is of a JSON type.
-
-    Integers are numbers (``float``) too; true and false are neither. Numbers that no float can
-    hold are refused. Any mapping is an object (``dict``).
-    """
+    """Return whether a value is of a JSON type; integers are ``float`` too, no bool is."""
     if kind is float:
         try:
             return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
@@ -175,9 +158,8 @@ def integers(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
     """Check a list of whole numbers, of any length and any size, and return it."""
     values: list[int] = get(data, key, list, where)
     if not {*map(type, values)} <= {int}:
-        index = next(i for i, value in enumerate(values) if type(value) is not int)
-        name = f"{named(key, where)}[{index}]"
-        raise DataError(f"{name} must be a whole number, got {shown(values[index])}")
+        for index, value in enumerate(values):
+            check(value, int, f"{named(key, where)}[{index}]")
     return values
 
 
