@@ -46,7 +46,7 @@ FAULTS = [
     ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == rules.BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
     ("a region across territory 0 is not named by one", "notation/moves.py", "(int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES", "first <= int(where) <= last", "nojit:notation"),
     ("control kept is written as control won", "notation/moves.py", '== before["player"] != before["control"][clan]', '== before["player"]', "nojit:notation"),
-    ("a position with too many castles passes", "records/validity.py", "owners[i] != NOBODY and castles != sizes[i]", "owners[i] != NOBODY and castles < sizes[i]", "position"),
+    ("a position with too many castles passes", "records/position.py", "within & owned & (castles != sizes)", "within & owned & (castles < sizes)", "position"),
     ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] += int(number) + 1", "nojit:notation_positions"),
     # dealing and seeds
     ("a derived seed is shared by neighbours", "engine/setup.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
@@ -98,7 +98,7 @@ FAULTS = [
     ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/search/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
     ("a bot's turn goes on with another stream", "play/session.py", "            index -= 1  # to", "            break  # to", "play_session play_server"),
-    ("a field that does not fit the others passes", "records/validity.py", "            raise PositionError(f\"position: {where}{problem}\")", "            pass", "state position"),
+    ("a field that does not fit the others passes", "records/position.py", "                raise PositionError(f\"position: {where}{text.format(*got)}\")", "                pass", "state position"),
     ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
     ("an error that is no Exception ends the server", "play/api.py", "except BaseException as error:", "except Exception as error:", "play_server"),
     # by a fourth hand
