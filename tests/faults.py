@@ -47,7 +47,7 @@ FAULTS = [
     ("a region across territory 0 is not named by one", "notation/moves.py", "(int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES", "first <= int(where) <= last", "nojit:notation"),
     ("control kept is written as control won", "notation/moves.py", '== before["player"] != before["control"][clan]', '== before["player"]', "nojit:notation"),
     ("a position with too many castles passes", "records/position.py", "within & owned & (castles != sizes)", "within & owned & (castles < sizes)", "position"),
-    ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] += int(number) + 1", "nojit:notation_positions"),
+    ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] = int(number) + 1", "nojit:notation_positions"),
     # dealing and seeds
     ("a derived seed is shared by neighbours", "engine/setup.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
     ("the first later meeting has the streams of meeting 0", "engine/setup.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
@@ -90,7 +90,7 @@ FAULTS = [
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/gym.py", "final_info, over = self._info(ended.rows, ended)", "final_info, over = self._info(ended.rows)", "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
-    ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
+    ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == rules.DISC)', "0", "nojit:notation"),
     ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "    if start in asks and stop():\n        return\n    try:", "    try:", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
