@@ -22,7 +22,7 @@ import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine import rules
-from carolus_env.engine.rules import CLAN_NAMES, NOBODY, TERRITORIES, ActionParts, action_parts
+from carolus_env.engine.rules import CLAN_NAMES, NOBODY, TERRITORIES, action_parts
 from carolus_env.engine.state import States, as_states, single, winning_teams
 from carolus_env.notation.positions import TEAM_LETTERS, to_line
 from carolus_env.records import Played, play_events
@@ -287,21 +287,21 @@ def read_move(state: np.void, text: str) -> list[int]:
     result = re.fullmatch(pattern, _plain(text))
     if not result:
         raise _refused(text, f"expected {expected}", state)
-    typed = {"number": "0", "clan": "", "where": "", "times": None, **result.groupdict()}
+    typed = result.groupdict("")
     clan = destination = NOBODY
-    if word := typed["clan"]:  # no two clans begin with the same letter
+    if word := typed.get("clan"):  # no two clans begin with the same letter
         clan = next((k for k, name in enumerate(CLAN_NAMES) if name.startswith(word)), NOBODY)
         if clan == NOBODY:
             names = ", ".join(CLAN_NAMES)
             raise _refused(text, f"expected one of {names}, got {shown(word)}")
-    if where := typed["where"]:
+    if where := typed.get("where"):
         destination = 0 if where == "court" else 1 + _region(state, where, text)
-    wanted = ActionParts(kind, int(typed["number"]), clan, destination)
+    wanted = (kind, int(typed.get("number", 0)), clan, destination)
     actions = engine.legal_actions(state).tolist()
     action = next((action for action in actions if action_parts(action) == wanted), None)
     if action is None:
         raise _refused(text, f"player {state['player']} may not play that now", state)
-    times, most = int(typed["times"] or 1), _most(state, action)
+    times, most = int(typed.get("times") or 1), _most(state, action)
     if not 1 <= times <= most:
         raise _refused(text, f"expected a number from 1 to {most}, got {times}")
     full = move_text(state, action, times)

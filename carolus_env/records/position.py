@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine import rules
+from carolus_env.engine import state as layout
 from carolus_env.engine.rules import (
     CLAN_NAMES,
     CLANS,
@@ -27,17 +28,7 @@ from carolus_env.engine.rules import (
     TERRITORIES,
     Rules,
 )
-from carolus_env.engine.state import (
-    FIELDS,
-    OPTION_FIELDS,
-    STATE,
-    States,
-    check_ranges,
-    copy,
-    equal,
-    pick,
-    winning_teams,
-)
+from carolus_env.engine.state import CIRCLE, FIELDS, STATE, States, winning_teams
 from carolus_env.engine.streams import seed_generators
 from carolus_env.system import options, untrusted
 from carolus_env.system.arrays import Bools
@@ -54,9 +45,6 @@ _NUMBERS: Final = (
 )  # fmt: skip
 """The keys whose values are those of a field of the state, less unused seats and teams."""
 _FIELDS: Final = {field.name: field for field in FIELDS}
-_OF_A_SEAT: Final = (
-    "team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves",
-)  # fmt: skip
 
 
 class PositionError(ValueError):
@@ -73,8 +61,7 @@ def from_bytes(data: bytes) -> States:
     options.instance("data", data, (bytes, bytearray, memoryview), "bytes")
     if len(data) % STATE.itemsize:
         raise ValueError(
-            f"data of {len(data)} bytes are not a whole number of games of {STATE.itemsize} bytes "
-            "each"
+            f"data of {len(data)} bytes are not whole games of {STATE.itemsize} bytes each"
         )
     states = np.frombuffer(data, STATE).copy()
     check_positions(states)
@@ -83,32 +70,27 @@ def from_bytes(data: bytes) -> States:
 
 def are_set_ups(states: States) -> Bools:
     """Return which games are as ``new_games(..., roll=False)`` makes them, ``(N,)`` bool."""
-    check_ranges(states)
+    layout.check_ranges(states)
     result = np.zeros(len(states), np.bool_)
     for kind, rows in _by_rules(states):
-        given = pick(states, rows)
+        given = layout.pick(states, rows)
         with contextlib.suppress(ValueError):  # no territories, or no seat, of a game
-            games = engine.new_games(
-                kind,
-                len(rows),
-                seed=np.zeros(len(rows), np.uint64),
-                territories=given["region_paladins"][:, :, :TERRITORIES].argmax(axis=1),
-                first_player=given["order"][:, 0],
-                roll=False,
-            )
+            clans = given["region_paladins"][:, :, :TERRITORIES].argmax(axis=1)
+            laid_out = {"territories": clans, "first_player": given["order"][:, 0]}
+            games = engine.new_games(kind, len(rows), seed=0, **laid_out, roll=False)
             games["generator"] = given["generator"]
-            result[rows] = equal(games, given)
+            result[rows] = layout.equal(games, given)
     return result
 
 
 def check_positions(states: States) -> None:
     """Refuse positions that no game can reach, with a `PositionError`."""
     try:
-        check_ranges(states)
+        layout.check_ranges(states)
     except ValueError as error:
         raise PositionError(f"position: {error}") from None
     for kind, rows in _by_rules(states):
-        for broken, text, *values in _faults(pick(states, rows), kind):
+        for broken, text, *values in _faults(layout.pick(states, rows), kind):
             if broken.any():
                 at = tuple(np.argwhere(broken)[0])
                 got = (np.asarray(value)[at[: np.ndim(value)]].tolist() for value in values)
@@ -118,7 +100,7 @@ def check_positions(states: States) -> None:
 
 def _by_rules(states: States) -> Iterator[tuple[Rules, npt.NDArray[np.int64]]]:
     """Yield the rules that some games have, and the rows of these games."""
-    codes = states[list(OPTION_FIELDS.values())]
+    codes = states[list(layout.OPTION_FIELDS.values())]
     firsts, kinds = np.unique(codes, return_index=True, return_inverse=True)[1:]
     for kind, first in enumerate(firsts):
         yield engine.rules_of(states[first]), np.flatnonzero(kinds == kind)
@@ -132,8 +114,8 @@ _Fault = tuple[Any, ...]
 
 def _implied(s: States, kind: Rules) -> States:
     """Return games with the fields that others decide; what is not used is zero."""
-    right, players = copy(s), kind.players
-    on_circle = np.arange(s["region_first"].shape[1]) < s["regions"][:, None]
+    right, players = layout.copy(s), kind.players
+    on_circle = np.arange(CIRCLE) < s["regions"][:, None]
     right["teams"] = kind.teams
     right["team"][:, :players] = [kind.team(seat) for seat in range(players)]
     for team in range(rules.MAX_TEAMS):
@@ -142,11 +124,11 @@ def _implied(s: States, kind: Rules) -> States:
     right["castles"][:, kind.teams :] = 0
     right["region_owner"] = np.minimum(s["region_owner"], kind.teams - 1)
     right["control"] = np.minimum(s["control"], players - 1)
-    for name in _OF_A_SEAT:
-        right[name][:, players:] = 0
-    for name in ("region_first", "region_owner", "region_castles"):
-        right[name][~on_circle] = 0
-    right["region_paladins"] *= on_circle[:, None]
+    for name, field in _FIELDS.items():
+        if field.shape[:1] == (rules.MAX_PLAYERS,):
+            right[name][:, players:] = 0
+        elif name.startswith("region_"):
+            right[name] *= on_circle if field.shape == (CIRCLE,) else on_circle[:, None]
     over, rolling = s["phase"] == rules.OVER, s["phase"] == rules.ROLL
     right["dice_due"] = rolling * np.where(s["round"] == 0, kind.reserve, kind.dice)
     right["turn"] = (s["order"][:, :players] == s["player"][:, None]).argmax(axis=1)
@@ -188,18 +170,14 @@ def _paladins(s: States, kind: Rules) -> Iterator[_Fault]:
     control, of_clan = s["control"].astype(int), courts.swapaxes(1, 2)
     held = np.take_along_axis(of_clan, np.maximum(control, 0)[:, :, None], axis=2)[:, :, 0]
     nobody, less = control == NOBODY, held < courts.max(axis=1)
-    yield (
-        nobody & courts.any(axis=1),
-        "nobody controls {}, but courts hold {} of it",
-        names,
-        of_clan,
-    )
+    text = "nobody controls {}, but courts hold {} of it"
+    yield nobody & courts.any(axis=1), text, names, of_clan
     text = "player {} controls {}, but the courts hold {} of it"
     yield ~nobody & less, text, control, names, of_clan
 
 
 def _circle(s: States) -> Iterator[_Fault]:
-    count, at = s["regions"][:, None], np.arange(s["region_first"].shape[1])
+    count, at = s["regions"][:, None], np.arange(CIRCLE)
     firsts, owners = s["region_first"].astype(int), s["region_owner"]
     castles, within, last = s["region_castles"], at < count, at + 1 == count
     sizes = np.where(last, firsts[:, :1] + TERRITORIES, np.roll(firsts, -1, axis=1)) - firsts
@@ -234,7 +212,7 @@ def _end(s: States, kind: Rules) -> Iterator[_Fault]:
     if not over.any():
         return
     yield over & (reason == rules.NOT_OVER), "the game is over, but result.reason is missing"
-    winners = np.fromiter(map(winning_teams, s), object, len(s))
+    winners = np.array([str(winning_teams(game)) for game in s])
     won = s["winners"][:, None] >> np.arange(kind.teams) & 1 > 0
     number = won.sum(axis=1)
     wrong = (number != 1) | (won & (castles < kind.castles_to_win)).any(axis=1)
@@ -245,7 +223,7 @@ def _end(s: States, kind: Rules) -> Iterator[_Fault]:
     yield by_regions & wrong, text, winners, regions, castles
     wrong = (number > 0) | (round_now != kind.max_rounds)
     text = "max_rounds is {}, which cannot end the game in round {} with winners {}"
-    yield (reason == rules.BY_MAX_ROUNDS) & wrong, text, kind.max_rounds, round_now, winners
+    yield (reason == rules.BY_MAX_ROUNDS) & wrong, text, str(kind.max_rounds), round_now, winners
     text = "after a forfeit all teams but one must share the win, not {}"
     yield (reason == rules.BY_FORFEIT) & (number != kind.teams - 1), text, winners
 
@@ -329,22 +307,18 @@ def _discs(s: States, kind: Rules, in_rounds: Bools) -> Iterator[_Fault]:
 
 def _reserves(s: States, kind: Rules, going_on: Bools) -> Iterator[_Fault]:
     """Yield the rules of reserves, of players in the order of their turns."""
-    order, round_now, now = (
-        s["order"][:, : kind.players].astype(int),
-        s["round"][:, None],
-        s["turn"],
-    )
+    order, round_now = s["order"][:, : kind.players].astype(int), s["round"][:, None]
     # Only where the supply has been empty can a roll give fewer paladins than dice.
     first = CLANS * kind.paladins_per_clan - TERRITORIES - kind.players * kind.reserve
     empty = -(-first // (kind.players * kind.dice))  # the first round in which it can be
     held = np.take_along_axis(s["reserves"].sum(axis=2) + s["crowns"], order, axis=1)
     spent = np.where(s["dice_due"] > 0, s["dice_due"], kind.dice) - s["placements_left"].astype(int)
     spent[~np.isin(s["phase"], (rules.PLACE, rules.MOVE, rules.ROLL))] = 0
-    turns = np.arange(kind.players)
-    most = kind.reserve - (turns == now[:, None]) * spent[:, None]  # the dice fill it up
+    turns, now = np.arange(kind.players), s["turn"][:, None]
+    most = kind.reserve - (turns == now) * spent[:, None]  # the dice fill it up
     text = "player {} has {} paladins and crowns in reserve, but at most {} now"
     yield held > most, text, order, held, most
-    rolled = going_on[:, None] & ((round_now > 0) | (turns <= now[:, None]))
+    rolled = going_on[:, None] & ((round_now > 0) | (turns <= now))
     text = "player {} has {} paladins and crowns in reserve; before round {} it must have {}"
     yield rolled & (held < most) & (round_now < empty), text, order, held, empty, most
 
@@ -377,24 +351,17 @@ def to_dict(state: np.void) -> dict[str, Any]:
             }
         )
     data = {key: state[key][tuple(map(slice, _shape(key, kind)))].tolist() for key in _NUMBERS}
+    hands = state["discs_in_hand"][: kind.players, None] >> np.arange(DISCS) & 1
     data |= {
         "phase": PHASE_NAMES[state["phase"]],
         "player": None if over else int(state["player"]),
         "regions": regions,
-        "discs_in_hand": [
-            [disc for disc in range(1, DISCS + 1) if int(bits) >> (disc - 1) & 1]
-            for bits in state["discs_in_hand"][: kind.players]
-        ],
+        "discs_in_hand": [(np.flatnonzero(hand) + 1).tolist() for hand in hands],
     }
     result = {"reason": REASON_NAMES[state["reason"]], "winners": winning_teams(state)}
-    return {
-        **{key: data[key] for key in STATE_KEYS},
-        "rules": kind.to_dict(),
-        "order": data["order"],
-        "dice_due": data["dice_due"],
-        "result": result if over else None,
-        "generator": f"{int(state['generator']):016x}",
-    }
+    more = {"rules": kind.to_dict(), "order": data["order"], "dice_due": data["dice_due"]}
+    more |= {"result": result if over else None, "generator": f"{int(state['generator']):016x}"}
+    return {key: data[key] for key in STATE_KEYS} | more
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -108,12 +108,12 @@ def _check_event(event: object) -> None:
 
 
 def _check_result(result: Record) -> None:
-    only(result, ("reason", "winners", "castles", "regions", "rounds", "returns"), "result")
-    get(result, "reason", str, "result")
+    kinds = {"reason": str, "winners": list, "castles": list, "regions": int, "rounds": int}
+    only(result, (*kinds, "returns"), "result")
+    for key, kind in kinds.items():
+        get(result, key, kind, "result")
     for key in ("winners", "castles"):
         integers(result, key, "result")
-    for key in ("regions", "rounds"):
-        get(result, key, int, "result")
     for value in get(result, "returns", list, "result"):
         if not untrusted.is_a(value, float):
             raise DataError(f"result.returns must hold numbers, got {shown(value)}")
@@ -234,9 +234,8 @@ def make_record(
             separate one (`kernels.turns.roll_dealt`). None: all rolled with that in ``start``.
 
     Raises:
-        ValueError: when ``start`` is not a game before its first roll, or an action comes after
-            the end of the game.
-        IllegalActionError: when an action is illegal. A note names its index in ``actions``.
+        ValueError: when ``start`` is no such game, or an action is illegal (`IllegalActionError`)
+            or comes after the end; a note names its index in ``actions``.
         TypeError: when an action is not an integer.
     """
     game = _one(start).copy()
@@ -246,9 +245,8 @@ def make_record(
             "start must be a game before its first roll, as new_games(..., roll=False) gives it; "
             f"this one is in round {start['round'][0]}, phase {phase}"
         )
-    events: list[dict[str, Any]] = []
     dice = None if dice is None else dice.copy()
-    _roll_on(game, events, dice)
+    events = _rolled(game, dice)
     options.instance("actions", actions, Iterable, "action numbers")
     for index, action in enumerate(actions):
         number = options.integer(f"actions[{index}]", action)
@@ -262,8 +260,7 @@ def make_record(
         except (ValueError, TypeError) as error:
             error.add_note(f"It is actions[{index}] of the record to be made.")
             raise
-        events.append(event)
-        _roll_on(game, events, dice)
+        events += [event, *_rolled(game, dice)]
     on_regions = start["region_paladins"][0, :, : rules.TERRITORIES]
     first_player = int(start["order"][0, 0])
     return {
@@ -276,18 +273,18 @@ def make_record(
     }
 
 
-def _roll_on(
-    game: States, events: list[dict[str, Any]], dice: npt.NDArray[np.uint64] | None
-) -> None:
+def _rolled(game: States, dice: npt.NDArray[np.uint64] | None) -> list[dict[str, Any]]:
+    """Play the rolls that are due, and return their events."""
+    events: list[dict[str, Any]] = []
     while chance.roll_due(game)[0]:
         player = int(game["player"][0])
         if dice is not None:
             game["generator"] = dice[player]
-        faces = chance.draw_faces(game)
+        events.append({"roll": chance.draw_faces(game)[0].tolist(), "player": player})
         if dice is not None:
             dice[player] = game["generator"][0]
-        events.append({"roll": faces[0].tolist(), "player": player})
         play_event(game, events[-1])
+    return events
 
 
 def state_of(game: np.void | States) -> dict[str, Any]:
@@ -337,11 +334,9 @@ def positions(record: Record) -> States:
     The events' ``legal`` and ``state`` and the result are not compared: see `replay`.
 
     Raises:
-        RecordError: when it is not a record, or at the first event that is not due, of another
-            player, or against the rules.
+        RecordError: when it is no record, or an event is not due or against the rules.
     """
-    check_record(record)
-    start = start_of(record)
+    start = start_of(check_record(record))
     passed = bytearray(start.tobytes())
     try:
         for played in play_events(start, record["events"]):
@@ -379,16 +374,13 @@ class Played(NamedTuple):
 
 
 def play_event(game: States, event: Mapping[str, Any]) -> None:
-    """Play one event in place: a given roll or a decision. No dice are rolled.
+    """Play one event in place in a game, ``(1,)``: a given roll or a decision. No dice are rolled.
 
-    Args:
-        game: ``(1,)`` a game that waits for the event.
-        event: ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
+    An event is ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
 
     Raises:
-        ValueError: when it is not due, of another player, or against the rules. The game has not
-            changed.
-        TypeError: when the action is not an integer of at most 64 bits; likewise.
+        ValueError: when it is not due, of another player, or against the rules.
+        TypeError: when the action is not an integer of at most 64 bits. The game has not changed.
     """
     seat = int(game["player"][0])
     if event.get("player", seat) != seat:
@@ -440,16 +432,13 @@ class Difference:
         return "\n".join(lines)
 
 
-_LONGEST: Final = 10_000  # characters of a value; no true one is longer
-
-
 def _text(value: Any) -> str:
     """Return a value in full, unlike `untrusted.shown`: both sides are there to be compared."""
     try:
         text = value if isinstance(value, str) else json.dumps(value)
     except (RecursionError, ValueError):
         text = shown(value)
-    return untrusted.cut(text, _LONGEST)
+    return untrusted.cut(text, 10_000)  # no true one is longer
 
 
 def replay(record: Record) -> list[Difference]:
@@ -458,9 +447,7 @@ def replay(record: Record) -> list[Difference]:
     Each event must be the one that is due, by the player to move; legal actions, states and the
     result in the record must equal the engine's. An event that cannot be played is one
     difference, and the last: neither the events after it nor the result are compared.
-
-    Raises:
-        RecordError: when ``record`` is not a record.
+    What is no record is a `RecordError`.
     """
     events, result = check_record(record)["events"], list[Difference]()
     game = start_of(record)
