@@ -271,7 +271,7 @@ def _middle(scene: Scene) -> Iterator[str]:
     else:
         name, size = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
         yield _line(346, name, size, "f-ink bold")
-        yield _line(382, *pieces.fitting(due(scene.state), 400, 23, 19), "f-ink")
+        yield _line(382, due(scene.state), 23, "f-ink")
     if scene.last:
         names = scene.names[scene.last.seat], *scene.teams
         name, *teams = (pieces.fitting(name, 150, 19)[0] for name in names)

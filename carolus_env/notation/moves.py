@@ -231,12 +231,11 @@ def counted(number: int, what: str) -> str:
 
 def due(state: np.void) -> str:
     """Return what is due as it follows the name of the player to move: ``plays 3 paladins``."""
-    disc = int(state["discs_played"][state["player"]])
     return {
         rules.DISC: "plays a disc",
         rules.CROWN_CHOICE: "decides a crown",
         rules.PLACE: f"plays {counted(int(state['placements_left']), 'paladin')}",
-        rules.MOVE: f"moves the Emperor {'1 to ' if disc > 1 else ''}{counted(disc, 'step')}",
+        rules.MOVE: "moves the Emperor",
         rules.ROLL: f"rolls {counted(int(state['dice_due']), 'die')}",
     }[int(state["phase"])]
 
