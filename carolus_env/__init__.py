@@ -50,7 +50,7 @@ from carolus_env.engine.state import STATE, to_bytes
 from carolus_env.engine.streams import new_streams
 from carolus_env.games.batch import GameBatch, Rollout, Turn
 from carolus_env.games.game import Game
-from carolus_env.records.validity import PositionError, from_bytes
+from carolus_env.records.position import PositionError, from_bytes
 from carolus_env.system.machine import __version__
 
 __all__ = [

@@ -46,8 +46,8 @@ FAULTS = [
     ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == rules.BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
     ("a region across territory 0 is not named by one", "notation/moves.py", "(int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES", "first <= int(where) <= last", "nojit:notation"),
     ("control kept is written as control won", "notation/moves.py", '== before["player"] != before["control"][clan]', '== before["player"]', "nojit:notation"),
-    ("a position with too many castles passes", "records/validity.py", "owners[i] != NOBODY and castles != sizes[i]", "owners[i] != NOBODY and castles < sizes[i]", "position"),
-    ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] += int(number) + 1", "nojit:notation_positions"),
+    ("a position with too many castles passes", "records/position.py", "within & owned & (castles != sizes)", "within & owned & (castles < sizes)", "position"),
+    ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] = int(number) + 1", "nojit:notation_positions"),
     # dealing and seeds
     ("a derived seed is shared by neighbours", "engine/setup.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
     ("the first later meeting has the streams of meeting 0", "engine/setup.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
@@ -90,7 +90,7 @@ FAULTS = [
     # by a third hand
     ("final infos do not tell of a forfeit", "envs/gym.py", "final_info, over = self._info(ended.rows, ended)", "final_info, over = self._info(ended.rows)", "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
-    ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == DISC)', "0", "nojit:notation"),
+    ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == rules.DISC)', "0", "nojit:notation"),
     ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "    if start in asks and stop():\n        return\n    try:", "    try:", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
@@ -98,7 +98,7 @@ FAULTS = [
     ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/search/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
     ("a bot's turn goes on with another stream", "play/session.py", "            index -= 1  # to", "            break  # to", "play_session play_server"),
-    ("a field that does not fit the others passes", "records/validity.py", "            raise PositionError(f\"position: {where}{problem}\")", "            pass", "state position"),
+    ("a field that does not fit the others passes", "records/position.py", "                raise PositionError(f\"position: {where}{text.format(*got)}\")", "                pass", "state position"),
     ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
     ("an error that is no Exception ends the server", "play/api.py", "except BaseException as error:", "except Exception as error:", "play_server"),
     # by a fourth hand

@@ -13,8 +13,7 @@ from carolus_env import engine
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, Rules, move_action
 from carolus_env.engine.streams import new_streams
-from carolus_env.records.position import from_dict, to_dict
-from carolus_env.records.validity import from_bytes
+from carolus_env.records.position import from_bytes, from_dict, to_dict
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
 WHITE, BLACK, GRAY = range(3)

@@ -17,7 +17,7 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine import IllegalActionError, observation
 from carolus_env.engine.rules import ACTIONS, REASON_NAMES, Rules
 from carolus_env.records import position, replay
-from carolus_env.records.validity import PositionError
+from carolus_env.records.position import PositionError
 
 CONFIGS = {
     "two": {},

@@ -18,7 +18,7 @@ from carolus_env import (
 )
 from carolus_env.engine import is_over, legal_masks, next_games, random_actions, returns
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS
-from carolus_env.records.validity import check_positions
+from carolus_env.records.position import check_positions
 
 SHORT = Rules(players=2, paladins_per_clan=6, max_rounds=4)  # ends by castles and by the cut-off
 

@@ -149,7 +149,7 @@ def test_rolls_are_written():
     game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
     with pytest.raises(NotationError, match="no decision"):
         read_move(game[0], "d1")
-    assert notation.legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
+    assert notation.legal_text(game[0]) == "round 0, player 0 rolls 7 dice"
     assert notation.roll_text([0, 2, 5]) == "rolls red blue crown"
     with pytest.raises(ValueError, match="a die shows 0 to 5, got 6"):
         notation.roll_text([6])

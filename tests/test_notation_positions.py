@@ -8,7 +8,7 @@ from positions import LINE, paladins, position
 from strategies import history, sample, sample_states
 
 from carolus_env.notation.positions import from_text, to_line
-from carolus_env.records.validity import PositionError
+from carolus_env.records.position import PositionError
 
 
 @given(strategies.rules, strategies.seeds)

@@ -22,7 +22,7 @@ from carolus_env.engine import chance, observation, rules, streams
 from carolus_env.engine.rules import Rules
 from carolus_env.games.game import Game
 from carolus_env.notation import from_text, read_move, to_line
-from carolus_env.records.validity import from_bytes
+from carolus_env.records.position import from_bytes
 
 adapter = stand_in.load("carolus_env.integrations.openspiel", stand_in.OPEN_SPIEL)
 

@@ -17,8 +17,7 @@ from carolus_env import engine
 from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
 from carolus_env.engine.state import to_bytes
 from carolus_env.engine.streams import new_streams
-from carolus_env.records.position import from_dict, to_dict
-from carolus_env.records.validity import PositionError, check_positions
+from carolus_env.records.position import PositionError, check_positions, from_dict, to_dict
 
 
 def test_a_seed_gives_a_position_other_dice():

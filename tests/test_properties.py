@@ -32,8 +32,8 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import to_bytes, winning_teams
 from carolus_env.engine.streams import new_streams
-from carolus_env.records import position, validity
-from carolus_env.records.validity import from_bytes
+from carolus_env.records import position
+from carolus_env.records.position import from_bytes
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,7 +90,7 @@ def test_copies_are_independent_and_bytes_round_trip(rules, seed):
 def test_every_state_of_a_game_is_a_possible_position_and_json_gives_the_same_bytes(rules, seed):
     """Nothing is lost or too much; each state is what the rules say, tests/reference.py shows."""
     states = sample(history(rules, seed), seed, 100)
-    validity.check_positions(states)
+    position.check_positions(states)
     for state in states[::4]:
         text = json.dumps(position.to_dict(state))
         again = position.from_dict(json.loads(text))

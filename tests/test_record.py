@@ -20,10 +20,10 @@ from carolus_env.engine.rules import ROLL, Rules
 from carolus_env.records import (
     RecordError,
     check_record,
-    jsonl,
     make_record,
     positions,
     read_records,
+    record,
     result_of,
     scan_records,
     start_of,
@@ -364,12 +364,12 @@ def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path):
 def test_a_line_is_as_long_as_the_limit_and_takes_bounded_memory(tmp_path, monkeypatch, name):
     made, path, (game,) = short_record(), tmp_path / name, games(1)
     longest = len(json.dumps(made, separators=(",", ":"))) + 1
-    monkeypatch.setattr(jsonl, "MAX_LINE", longest)
+    monkeypatch.setattr(record, "MAX_LINE", longest)
     write_records(path, [made])
     assert read(path) == ([1], None)
     with pytest.raises(RecordError, match="the record takes"):
         write_records(path, [{**made, "note": ""}])
-    monkeypatch.setattr(jsonl, "MAX_LINE", 2**20)
+    monkeypatch.setattr(record, "MAX_LINE", 2**20)
     content = game + b"[" + b"[]," * 2**24  # as lists it would take 1 GiB
     path.write_bytes(gzip.compress(content) if name == "a.gz" else content)
     del content

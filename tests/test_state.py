@@ -19,7 +19,7 @@ from carolus_env.engine.state import (
 )
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks.inputs import encode_all
-from carolus_env.records.validity import PositionError, from_bytes
+from carolus_env.records.position import PositionError, from_bytes
 
 
 def games(n=3, seed=0, **rules):

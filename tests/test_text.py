@@ -21,7 +21,7 @@ BOARD = """\
 [0] = 14        [1]             [2]             [3] A2 E        [4] = 3
                 r1              r10p10b11y12g13 r3 b2 g1
 
-                 round 7, player 1: place (2 left)
+                 round 7, player 1 plays 2 paladins
 [14] B2                                                         [5]
 r2 p2 b2             team court               reserve           p1
                    0 A3   R2 p0 b1 y0 G3      r3p1b1y1g1+2
@@ -126,12 +126,13 @@ def assert_situation(text, state):
         assert marked == []
         return
     due = {
-        "roll": f"roll ({state['dice_due']} dice)",
-        "place": f"place ({state['placements_left']} left)",
-        "move": f"move (1 to {state['discs_played'][state['player']]} steps)",
-    }
-    phase = PHASE_NAMES[state["phase"]]
-    said = f" round {state['round']}, player {state['player']}: {due.get(phase, phase)}\n"
+        "disc": "plays a disc",
+        "crown": "decides a crown",
+        "roll": f"rolls {state['dice_due']} dice",
+        "place": f"plays {state['placements_left']} paladins".replace(" 1 paladins", " 1 paladin"),
+        "move": "moves the Emperor",
+    }[PHASE_NAMES[state["phase"]]]
+    said = f" round {state['round']}, player {state['player']} {due}\n"
     assert said in text and marked == [str(state["player"])]
 
 

@@ -23,7 +23,8 @@ import numpy as np
 from carolus_env.engine.state import States
 from carolus_env.evaluation import rollouts
 from carolus_env.notation import from_text, read_moves, turn_texts
-from carolus_env.notation.vocabulary import TEAM_LETTERS, situation
+from carolus_env.notation.moves import situation
+from carolus_env.notation.positions import TEAM_LETTERS
 from carolus_env.system.command import DONE, aligned, command, counting, needs, parse
 from carolus_env.system.failures import UserError
 from carolus_env.system.options import REQUIRED, group, option

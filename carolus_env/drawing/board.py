@@ -19,8 +19,8 @@ from carolus_env.drawing.pieces import GOLD, TEAM_STYLES, Point, angle_of, polar
 from carolus_env.drawing.scene import Scene
 from carolus_env.engine import rules
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY
-from carolus_env.notation import descriptions, region_text
-from carolus_env.notation.vocabulary import counted
+from carolus_env.notation import descriptions
+from carolus_env.notation.moves import counted, due, region_text
 from carolus_env.system.options import one_of, whole_number
 
 LAYOUTS: Final = ("wide", "narrow")
@@ -65,8 +65,7 @@ def board_svg(
     if scene.player is None:
         title = descriptions.outcome(state, scene.names)
     else:
-        due = descriptions.due(state)
-        title = f"round {scene.data['round']}, {scene.names[scene.player]} {due}"
+        title = f"round {scene.data['round']}, {scene.names[scene.player]} {due(state)}"
     start, box = f"{-_MARGIN:g}", f"{across:g} {down:g}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" '
@@ -272,12 +271,13 @@ def _middle(scene: Scene) -> Iterator[str]:
     else:
         name, size = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
         yield _line(346, name, size, "f-ink bold")
-        yield _line(382, descriptions.due(scene.state), 23, "f-ink")
+        yield _line(382, due(scene.state), 23, "f-ink")
     if scene.last:
         names = scene.names[scene.last.seat], *scene.teams
         name, *teams = (pieces.fitting(name, 150, 19)[0] for name in names)
-        lines = descriptions.decision_words(scene.last.before, scene.last.action, name, teams)
-        for line, content in enumerate(lines):
+        before, action = scene.last.before, scene.last.action
+        words, effect = descriptions.decision_words(before, action, teams, short=True)
+        for line, content in enumerate(filter(None, (f"{name} {words}", effect))):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield '</g><g class="supply">' + _line(462, "supply", 20, "f-soft")
     for clan in range(CLANS):

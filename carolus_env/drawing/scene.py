@@ -10,7 +10,7 @@ import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine.rules import DISCS, NOBODY, TERRITORIES, action_parts, move_action
-from carolus_env.notation.vocabulary import team_names
+from carolus_env.notation.descriptions import team_names
 from carolus_env.records import position
 
 _NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.engine.rules import CLANS, NOBODY
-from carolus_env.notation.vocabulary import CLAN_LETTERS, TEAM_LETTERS, situation
+from carolus_env.notation.moves import situation
+from carolus_env.notation.positions import CLAN_LETTERS, TEAM_LETTERS
 from carolus_env.records import position
 
 _WIDTH, _COLUMNS = 16, 5  # a cell's width, and cells in the top and bottom rows

@@ -27,7 +27,7 @@ from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.games import ArenaError, Progress, Results
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import Plan
-from carolus_env.records.jsonl import is_gzip, record_line
+from carolus_env.records.record import is_gzip, record_line
 from carolus_env.system import executors
 from carolus_env.system.executors import InProcess, Workers
 from carolus_env.system.files import Log, locked

@@ -31,7 +31,7 @@ from carolus_env.engine.stepping import (
     SET_SHIFT,
     play_one,
 )
-from carolus_env.records.validity import from_bytes
+from carolus_env.records.position import from_bytes
 from carolus_env.system.untrusted import shown
 
 _LEGAL_ACTIONS = tuple(tuple(np.flatnonzero(row).tolist()) for row in legal.LEGAL_SETS)

@@ -32,7 +32,7 @@ from carolus_env.engine.play import playout
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, as_states, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
-from carolus_env.notation.vocabulary import CLAN_LETTERS
+from carolus_env.notation.positions import CLAN_LETTERS
 
 try:
     import pyspiel

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
     BY_FORFEIT,
     CLAN_NAMES,
-    CROWN_CHOICE,
-    DISC,
     MOVE,
     NOBODY,
     OVER,
     PLACE,
-    ROLL,
+    Rules,
     action_parts,
 )
 from carolus_env.engine.state import States, single, winning_teams
-from carolus_env.notation.moves import event_text, region_text
-from carolus_env.notation.vocabulary import counted, team_names
+from carolus_env.notation.moves import counted, event_text, region_text
 
 # ------------------------------------------------------------------------------------ positions
 
 
-def due(state: np.void) -> str:
-    """Return what is due as it follows the name of the player to move: ``plays 3 paladins``."""
-    return {
-        DISC: "plays a disc",
-        CROWN_CHOICE: "decides a crown",
-        PLACE: f"plays {counted(int(state['placements_left']), 'paladin')}",
-        MOVE: "moves the Emperor",
-        ROLL: f"rolls {counted(int(state['dice_due']), 'die')}",
-    }[int(state["phase"])]
+def team_names(rules: Rules, names: Sequence[str]) -> list[str]:
+    """Return a name for each team: its members', given those of the seats."""
+    return [
+        " and ".join(names[seat] for seat in range(rules.players) if rules.team(seat) == team)
+        for team in range(rules.teams)
+    ]
 
 
 def paladin_words(counts: Iterable[int]) -> str:
@@ -46,9 +39,18 @@ def paladin_words(counts: Iterable[int]) -> str:
 
 def board_words(state: np.void, names: Sequence[str]) -> list[str]:
     """Describe one game for screen readers: a sentence for each region, then for each seat."""
-    teams = team_names(engine.rules_of(state), names)
+    rules, seats = engine.rules_of(state), []
+    teams = team_names(rules, names)
     regions = [region_words(state, region, teams) for region in range(int(state["regions"]))]
-    return regions + [_seat_words(state, seat, name) for seat, name in enumerate(names)]
+    for seat, name in enumerate(names):
+        clans = [CLAN_NAMES[clan] for clan in np.flatnonzero(state["control"] == seat)]
+        castles = counted(int(state["castles"][rules.team(seat)]), "castle")
+        seats.append(
+            f"{name}, {castles} of {rules.castles_to_win}: controls "
+            f"{', '.join(clans) or 'no clan'}; court {paladin_words(state['courts'][seat])}; "
+            f"reserve {paladin_words(state['reserves'][seat])}"
+        )
+    return regions + seats
 
 
 def region_words(state: np.void, region: int, teams: Sequence[str]) -> str:
@@ -61,17 +63,6 @@ def region_words(state: np.void, region: int, teams: Sequence[str]) -> str:
     if owner != NOBODY:
         words += f", {counted(int(state['region_castles'][at]), 'castle')} of {teams[owner]}"
     return words + (", the Emperor" if region == 0 else "")
-
-
-def _seat_words(state: np.void, seat: int, name: str) -> str:
-    rules = engine.rules_of(state)
-    clans = [CLAN_NAMES[clan] for clan in np.flatnonzero(state["control"] == seat)]
-    castles = counted(int(state["castles"][rules.team(seat)]), "castle")
-    return (
-        f"{name}, {castles} of {rules.castles_to_win}: controls {', '.join(clans) or 'no clan'}; "
-        f"court {paladin_words(state['courts'][seat])}; "
-        f"reserve {paladin_words(state['reserves'][seat])}"
-    )
 
 
 # ------------------------------------------------------------------------------------ actions
@@ -90,8 +81,11 @@ def action_label(state: np.void, action: int) -> str:
     return "court" if destination == 0 else region_text(state, destination - 1)
 
 
-def action_words(state: np.void, action: int) -> str:
-    """Describe a legal action, beginning with a verb: ``place a red paladin at court``."""
+def action_words(state: np.void, action: int, *, short: bool = False) -> str:
+    """Describe a legal action, beginning with a verb: ``place a red paladin at court``.
+
+    With ``short``, as pictures have room for: ``place red at court``, ``move the Emperor to 7``.
+    """
     kind, _, clan, destination = action_parts(action)
     label = action_label(state, action)
     if kind == "disc":
@@ -99,15 +93,27 @@ def action_words(state: np.void, action: int) -> str:
     if kind == "crown":
         return f"choose {label} for the crown"
     if kind == "move":
-        return f"move the Emperor {label}"
-    where = "at court" if destination == 0 else f"in region {label}"
-    return f"place a {CLAN_NAMES[clan]} paladin {where}"
+        return f"move the Emperor {label[label.index('to ') :] if short else label}"
+    paladin = CLAN_NAMES[clan] if short else f"a {CLAN_NAMES[clan]} paladin"
+    return f"place {paladin} {'at' if destination == 0 else 'in'} {label}"
 
 
-def third_person(words: str) -> str:
-    """Return the same words as they follow a name: ``places a red paladin at court``."""
-    verb, _, rest = words.partition(" ")
-    return f"{verb}s {rest}"
+def decision_words(
+    state: np.void, action: int, teams: Sequence[str], *, short: bool = False
+) -> tuple[str, str]:
+    """Describe a legal action as it follows the player's name, and its effect, which may be empty.
+
+    ``short`` as in `action_words`; the effect of a move is then without reason and consequences.
+    """
+    kind, _, clan, _ = action_parts(action)
+    verb, _, rest = action_words(state, action, short=short).partition(" ")
+    words, effect, after = f"{verb}s {rest}", "", _after(state, [action])[0]
+    if kind == "move":
+        step = emperor_step(state, after, action, teams)
+        effect = step.effect if short else step.text
+    elif kind == "place" and after["control"][clan] != state["control"][clan]:
+        effect = f"and gains control of {CLAN_NAMES[clan]}"
+    return words, effect
 
 
 def per_team(numbers: Sequence[object], names: Sequence[str]) -> str:
@@ -129,7 +135,7 @@ class EmperorStep(NamedTuple):
     text: str  # the effect, its reason, and what else follows
 
 
-def _after(state: np.void, actions: Sequence[int] | npt.NDArray[np.int64]) -> States:
+def _after(state: np.void, actions: Sequence[int]) -> States:
     """Return the game after each of several actions, before dice are rolled."""
     after = np.repeat(single(state), len(actions))
     engine.step(after, np.array(actions), roll=False)
@@ -140,49 +146,60 @@ def emperor_steps(state: np.void, teams: Sequence[str]) -> list[EmperorStep]:
     """List the legal moves of the Emperor, ascending; none outside phase ``move``."""
     if state["phase"] != MOVE:
         return []
-    actions = engine.legal_actions(state)
-    after = _after(state, actions)
-    return [
-        emperor_step(state, then, action, teams)
-        for action, then in zip(actions.tolist(), after, strict=True)
-    ]
+    actions = engine.legal_actions(state).tolist()
+    games = zip(actions, _after(state, actions), strict=True)
+    return [emperor_step(state, after, action, teams) for action, after in games]
 
 
 def emperor_step(before: np.void, after: np.void, action: int, teams: Sequence[str]) -> EmperorStep:
     """Describe a move of the Emperor, given the game before and after it."""
-    count = int(before["regions"])
-    region = action_parts(action).number % count
-    target = (int(before["emperor"]) + region) % count
-    owner_before = int(before["region_owner"][target])
-    owner = int(after["region_owner"][after["emperor"]])
-    strengths = engine.strengths(before)[0][region].tolist()
-    changes = owner != owner_before
-    most = max(strengths)
-    effect, reason = "nothing changes", f"{strengths[owner]} against {_others(strengths, owner)}"
-    if most == 0:
-        reason = "nobody controls a clan there"
-    elif strengths.count(most) > 1:
-        reason = f"tied at {most}"
-    elif not changes:
-        effect = f"{_does(teams[owner], 'keep')} the region"
-    else:
-        effect = f"{_does(teams[owner], 'build')} a castle"
-        if owner_before != NOBODY:
-            castles = int(before["region_castles"][target])
-            taken = "a castle" if castles == 1 else f"{castles} castles"
-            effect = f"{_does(teams[owner], 'take')} {taken} from {teams[owner_before]}"
-        reason += f"; now {counted(int(after['castles'][owner]), 'castle')}"
-    parts = [f"{effect}, {reason}"]
-    if after["regions"] < count:
-        parts.append(f"the regions merge into {region_text(after, 0)}")
+    region = action_parts(action).number % int(before["regions"])
+    circle = engine.strengths(before)
+    owner, changes, effect, reason = _stop(before, region, circle, teams, _does)
+    text = f"{effect}, {reason}"
+    if changes:
+        text += f"; now {counted(int(after['castles'][owner]), 'castle')}"
+    if after["regions"] < before["regions"]:
+        text += f"; the regions merge into {region_text(after, 0)}"
     if after["phase"] == OVER:
-        parts.append(f"the game ends, {ending(after, teams).who}")
-    return EmperorStep(action, region, owner, changes, effect, "; ".join(parts))
+        text += f"; the game ends, {ending(after, teams).who}"
+    return EmperorStep(action, region, owner, changes, effect, text)
 
 
-def _does(team: str, verb: str) -> str:
-    """Return a team and its verb: ``Ann builds``, and of partners ``Ann and Bob build``."""
-    return f"{team} {verb}" if " and " in team else f"{team} {verb}s"
+def _stop(
+    state: np.void,
+    region: int,
+    circle: Iterable[Any],
+    teams: Sequence[str],
+    does: Callable[[str, str], str],
+) -> tuple[int, bool, str, str]:
+    """Describe a stop of the Emperor: the owner then, whether that is new, the effect, the reason.
+
+    ``circle`` is of `engine.strengths`; ``does`` makes a clause of a subject and a verb.
+    """
+    powers, strongest = (of[region].tolist() for of in circle)
+    at = (int(state["emperor"]) + region) % int(state["regions"])
+    owner = int(state["region_owner"][at])
+    if strongest == NOBODY:
+        reason = f"tied at {max(powers)}" if max(powers) else "nobody controls a clan there"
+        return owner, False, does("nothing", "change"), reason
+    team, reason = teams[strongest], f"{powers[strongest]} against {_others(powers, strongest)}"
+    if strongest == owner:
+        return owner, False, f"{does(team, 'keep')} the region", reason
+    if owner == NOBODY:
+        return strongest, True, f"{does(team, 'build')} a castle", reason
+    castles = int(state["region_castles"][at])
+    taken = "a castle" if castles == 1 else f"{castles} castles"
+    return strongest, True, f"{does(team, 'take')} {taken} from {teams[owner]}", reason
+
+
+def _does(subject: str, verb: str) -> str:
+    """Return a clause: ``Ann builds``, and of partners ``Ann and Bob build``."""
+    return f"{subject} {verb}" if " and " in subject else f"{subject} {verb}s"
+
+
+def _would(subject: str, verb: str) -> str:
+    return f"{subject} would {verb}"
 
 
 def _others(numbers: Sequence[int], first: int) -> str:
@@ -199,24 +216,14 @@ class Region(NamedTuple):
 
 def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
     """List the regions clockwise from the Emperor's."""
-    powers, heirs = engine.strengths(state)
-    regions = range(int(state["regions"]))
-    return [_region(state, region, teams, powers, heirs) for region in regions]
+    circle = engine.strengths(state)
+    return [_region(state, region, circle, teams) for region in range(int(state["regions"]))]
 
 
-def _region(state: np.void, region: int, teams: Sequence[str], powers: Any, heirs: Any) -> Region:
-    owner = int(state["region_owner"][(int(state["emperor"]) + region) % int(state["regions"])])
-    strengths, heir = powers[region].tolist(), int(heirs[region])
-    tie = "a tie: " if strengths.count(max(strengths)) > 1 else ""
-    if heir not in (NOBODY, owner):
-        result = f"{teams[heir]} would {'build a castle' if owner == NOBODY else 'take over'}"
-    elif max(strengths) == 0:
-        result = "nobody controls a clan here"
-    elif owner == NOBODY:
-        result = f"{tie}nobody would build"
-    else:
-        result = f"{tie}{teams[owner]} would keep it"
-    return Region(region_text(state, region), strengths, result)
+def _region(state: np.void, region: int, circle: Any, teams: Sequence[str]) -> Region:
+    _, _, effect, reason = _stop(state, region, circle, teams, _would)
+    strengths = circle[0][region].tolist()
+    return Region(region_text(state, region), strengths, f"{effect}, {reason}")
 
 
 def placements(
@@ -225,15 +232,14 @@ def placements(
     """Return the result of every legal placement of a paladin; none outside phase ``place``."""
     if state["phase"] != PLACE:
         return {}
-    actions = engine.legal_actions(state)
-    after = _after(state, actions)
+    actions = engine.legal_actions(state).tolist()
     result: dict[int, Region | str] = {}
-    for action, then in zip(actions.tolist(), after, strict=True):
+    for action, after in zip(actions, _after(state, actions), strict=True):
         _, _, clan, destination = action_parts(action)
         if destination:
-            result[action] = _region(then, destination - 1, teams, *engine.strengths(then))
+            result[action] = _region(after, destination - 1, engine.strengths(after), teams)
         else:
-            result[action] = _control_text(state, then, clan, names)
+            result[action] = _control_text(state, after, clan, names)
     return result
 
 
@@ -249,24 +255,6 @@ def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[st
 
 
 # ------------------------------------------------------------------------------------ the log
-
-
-def decision_words(state: np.void, action: int, name: str, teams: Sequence[str]) -> list[str]:
-    """Describe a decision for a picture: in one short line, and its effects, if any, in another."""
-    kind, _, clan, _ = action_parts(action)
-    label = action_label(state, action)
-    if kind == "disc":
-        return [f"{name} plays {label}"]
-    if kind == "crown":
-        return [f"{name} takes {label} for a crown"]
-    after = _after(state, [action])[0]
-    if kind == "place":
-        said = f"{name} places {CLAN_NAMES[clan]} {'at' if label == 'court' else 'in'} {label}"
-        gains = after["control"][clan] != state["control"][clan]
-        return [said, f"and gains control of {CLAN_NAMES[clan]}"][: 1 + gains]
-    where = label.rpartition(" ")[2]
-    step = emperor_step(state, after, action, teams)
-    return [f"{name} moves the Emperor to {where}", step.effect]
 
 
 class LogLine(NamedTuple):
@@ -288,13 +276,8 @@ def log_line(
         verb, *faces = text.split()
         words = f"{verb} {', '.join(faces)}"
     else:
-        action = event["action"]
-        words = third_person(action_words(before, action))
-        kind, _, clan, _ = action_parts(action)
-        if kind == "place" and after["control"][clan] != before["control"][clan]:
-            words += f", gaining control of {CLAN_NAMES[clan]}"
-        elif kind == "move":
-            words += f": {emperor_step(before, after, action, teams).text}"
+        words, effect = decision_words(before, event["action"], teams)
+        words += f": {effect}" if before["phase"] == MOVE else f" {effect}".rstrip()
     return LogLine(index, event["player"], int(before["round"]), text, words)
 
 

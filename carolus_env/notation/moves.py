@@ -15,39 +15,23 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.engine.rules import (
-    CLAN_NAMES,
-    CROWN,
-    CROWN_CHOICE,
-    DISC,
-    DISCS,
-    MOVE,
-    NOBODY,
-    OVER,
-    PLACE,
-    TERRITORIES,
-    action_parts,
-    action_text,
-    court_action,
-    crown_action,
-    disc_action,
-    move_action,
-    region_action,
-)
-from carolus_env.engine.state import States, as_states, single
-from carolus_env.notation.positions import to_line
-from carolus_env.notation.vocabulary import TEAM_LETTERS, situation, span_text
+from carolus_env.engine import rules
+from carolus_env.engine.rules import CLAN_NAMES, NOBODY, TERRITORIES, action_parts
+from carolus_env.engine.state import States, as_states, single, winning_teams
+from carolus_env.notation.positions import TEAM_LETTERS, to_line
 from carolus_env.records import Played, play_events
 from carolus_env.system.untrusted import shown
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
-assert FACE_NAMES[CROWN] == "crown"
+assert FACE_NAMES[rules.CROWN] == "crown"
+REPEATABLE: Final = (rules.PLACE, rules.CROWN_CHOICE)
+"""The phases whose decisions can be played several times in a row."""
 
 
 class NotationError(ValueError):
@@ -69,16 +53,13 @@ def region_text(state: np.void, region: int) -> str:
     i = (int(state["emperor"]) + region) % count
     first = int(state["region_first"][i])
     last = (int(state["region_first"][(i + 1) % count]) - 1) % TERRITORIES
-    return span_text(first, last)
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def move_text(state: np.void, action: int, times: int = 1) -> str:
     """Return a decision of the player to move in game ``states[i]``, with its outcome.
 
-    Args:
-        state: one game; it does not change.
-        action: a legal action.
-        times: number of times in a row it is played; more than once only crowns and paladins.
+    Crowns and paladins can be played several ``times`` in a row; the game does not change.
 
     Raises:
         IllegalActionError: when the action is illegal, or cannot be played so often.
@@ -87,7 +68,7 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
     action = operator.index(action)
     if times != 1 and (times < 1 or action_parts(action).kind not in ("crown", "place")):
         raise ValueError(
-            f"action {action} ({action_text(action)}) cannot be played {times} times in a row"
+            f"action {action} ({rules.action_text(action)}) cannot be played {times} times in a row"
         )
     game = single(state)
     for _ in range(times):
@@ -116,8 +97,8 @@ def roll_text(faces: Iterable[int]) -> str:
     """
     names = []
     for face in faces:
-        if not 0 <= face <= CROWN:
-            raise ValueError(f"a die shows 0 to {CROWN}, got {face!r}")
+        if not 0 <= face <= rules.CROWN:
+            raise ValueError(f"a die shows 0 to {rules.CROWN}, got {face!r}")
         names.append(FACE_NAMES[face])
     return " ".join(["rolls", *names])
 
@@ -127,7 +108,7 @@ def legal_text(state: np.void) -> str:
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)
-    if state["phase"] != PLACE:
+    if state["phase"] != rules.PLACE:
         return ", ".join(decision_text(state, action) for action in actions)
     clans = sorted({action_parts(action).clan for action in actions})
     targets = [region_text(state, k) for k in range(int(state["regions"]))]
@@ -164,26 +145,19 @@ def outcome_text(before: np.void, action: int, after: np.void) -> str:
             outcome = f" {TEAM_LETTERS[heir]} {verb} {name}"
             if after["regions"] < before["regions"]:
                 outcome += f" forming {region_text(after, 0)}"
-    return outcome + ("#" if after["phase"] == OVER else "")
+    return outcome + ("#" if after["phase"] == rules.OVER else "")
 
 
 # ------------------------------------------------------------------------------------ games
 
 
 class TurnText(NamedTuple):
-    """Events of a game by one player, in text.
+    """Events of a game by one player, in text."""
 
-    Attributes:
-        event: index of the (first) event.
-        round: 0 in the set-up.
-        seat: the player's seat.
-        text: its `move_text` or `roll_text`; several are separated by commas.
-    """
-
-    event: int
-    round: int
-    seat: int
-    text: str
+    event: int  # index of the (first) event
+    round: int  # 0 in the set-up
+    seat: int  # of the player
+    text: str  # its `move_text` or `roll_text`; several are separated by commas
 
 
 def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[TurnText]:
@@ -199,8 +173,7 @@ def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
     Raises:
         ValueError, TypeError: for an event that cannot be played; see `records.play_events`.
     """
-    for turn in _turns(start, events):
-        yield _as_text(turn)
+    return _texts(play_events(start, events))
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
@@ -209,51 +182,70 @@ def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
     Raises:
         ValueError, TypeError: see `turn_texts`.
     """
-    end = as_states(start, "start")
-    lines, current = [to_line(end[0])], None
-    for turn in _turns(start, events):
-        text = _as_text(turn)
-        if text.round != current:
-            current = text.round
+    first, played = as_states(start, "start")[0], list(play_events(start, events))
+    lines, current = [to_line(first)], None
+    for turn in _texts(played):
+        if turn.round != current:
+            current = turn.round
             lines.append(f"round {current}")
-        end = turn[-1].after
-        team = TEAM_LETTERS[int(end["team"][0, text.seat])]
-        lines.append(f"  {text.seat} {team}  {text.text}")
-    return "\n".join([*lines, situation(end[0])]) + "\n"
+        team = TEAM_LETTERS[int(first["team"][turn.seat])]
+        lines.append(f"  {turn.seat} {team}  {turn.text}")
+    return "\n".join([*lines, situation(played[-1].after[0] if played else first)]) + "\n"
 
 
-def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[Played]]:
-    for _, turn in itertools.groupby(play_events(start, events), _turn_of):
-        yield list(turn)
-
-
-def _turn_text(turn: list[Played]) -> str:
-    return ", ".join(_run(list(run)) for _, run in itertools.groupby(turn, _run_of))
-
-
-def _run(alike: list[Played]) -> str:
-    """Return the text of one event, or of several equal ones in a row."""
-    first, last = alike[0], alike[-1].after[0]
-    if len(alike) == 1:
-        return event_text(first.before[0], first.event, last)
-    return run_text(first.before[0], first.event["action"], last, len(alike))
-
-
-def _as_text(turn: list[Played]) -> TurnText:
-    before = turn[0].before[0]
-    return TurnText(turn[0].number, int(before["round"]), int(before["player"]), _turn_text(turn))
+def _texts(events: Iterable[Played]) -> Iterator[TurnText]:
+    for (round_now, seat, _), turn in itertools.groupby(events, _turn_of):
+        runs = [[*run] for _, run in itertools.groupby(turn, _run_of)]
+        yield TurnText(runs[0][0].number, round_now, seat, ", ".join(map(_run, runs)))
 
 
 def _turn_of(played: Played) -> tuple[int, ...]:
-    """Return the same for the events of a turn; a disc is a turn by itself."""
+    """Return round and seat, and what else the events of a turn share; a disc is a turn itself."""
     before = played.before[0]
-    return int(before["round"]), int(before["player"]), int(before["phase"] == DISC)
+    return int(before["round"]), int(before["player"]), int(before["phase"] == rules.DISC)
 
 
 def _run_of(played: Played) -> tuple[int, int]:
     """Return a key shared by the events that are written as one: equal paladins or crowns."""
-    repeatable = played.before["phase"][0] in (PLACE, CROWN_CHOICE)
+    repeatable = played.before["phase"][0] in REPEATABLE
     return (played.event["action"], -1) if repeatable else (-1, played.number)
+
+
+def _run(alike: list[Played]) -> str:
+    """Return the text of one event, or of several equal ones in a row."""
+    before, event, after = alike[0].before[0], alike[0].event, alike[-1].after[0]
+    if len(alike) == 1:
+        return event_text(before, event, after)
+    return run_text(before, event["action"], after, len(alike))
+
+
+# ------------------------------------------------------------------------------------ what is due
+
+
+def counted(number: int, what: str) -> str:
+    """Count in words: ``1 step``, ``2 steps``; ``1 die``, ``2 dice``."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} dice" if what == "die" else f"{number} {what}s"
+
+
+def due(state: np.void) -> str:
+    """Return what is due as it follows the name of the player to move: ``plays 3 paladins``."""
+    return {
+        rules.DISC: "plays a disc",
+        rules.CROWN_CHOICE: "decides a crown",
+        rules.PLACE: f"plays {counted(int(state['placements_left']), 'paladin')}",
+        rules.MOVE: "moves the Emperor",
+        rules.ROLL: f"rolls {counted(int(state['dice_due']), 'die')}",
+    }[int(state["phase"])]
+
+
+def situation(state: np.void) -> str:
+    """Return what is due, or the ending: ``round 7, player 1 plays 2 paladins``."""
+    if state["phase"] == rules.OVER:
+        winners = " and ".join(TEAM_LETTERS[team] for team in winning_teams(state)) or "nobody"
+        return f"over ({rules.REASON_NAMES[int(state['reason'])]}): {winners} won"
+    return f"round {state['round']}, player {state['player']} {due(state)}"
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -263,26 +255,19 @@ _TIMES = r"(?:(?P<times>[0-9]{1,2}) )?"
 _REST = r"(?: (?P<rest>.*))?"
 
 
-class _Syntax(NamedTuple):
-    """Syntax of a phase's decisions; the pattern has one space between tokens."""
-
-    pattern: re.Pattern[str]
-    expected: str
-
-
+# By phase: the kind of action, a pattern with one space between tokens, and what is expected.
 _FORMS: Final = {
-    DISC: _Syntax(re.compile(rf"d (?P<number>[0-9]{{1,2}}){_REST}"), "a disc such as 'd3'"),
-    CROWN_CHOICE: _Syntax(
-        re.compile(rf"{_TIMES}crown = (?P<clan>[a-z]+){_REST}"), "a crown such as 'crown=red'"
+    rules.DISC: ("disc", rf"d (?P<number>[0-9]{{1,2}}){_REST}", "a disc such as 'd3'"),
+    rules.CROWN_CHOICE: (
+        "crown", rf"{_TIMES}crown = (?P<clan>[a-z]+){_REST}", "a crown such as 'crown=red'",
     ),
-    PLACE: _Syntax(
-        re.compile(
-            rf"{_TIMES}(?P<clan>[a-z]+) > (?P<where>court|[0-9]{{1,2}}(?: - [0-9]{{1,2}})?){_REST}"
-        ),
+    rules.PLACE: (
+        "place",
+        rf"{_TIMES}(?P<clan>[a-z]+) > (?P<where>court|[0-9]{{1,2}}(?: - [0-9]{{1,2}})?){_REST}",
         "a paladin such as 'red>court', 'blue>7' or '2 blue>7-9'",
     ),
-    MOVE: _Syntax(re.compile(rf"e \+ (?P<number>[0-9]{{1,2}}){_REST}"), "a move such as 'E+2'"),
-}
+    rules.MOVE: ("move", rf"e \+ (?P<number>[0-9]{{1,2}}){_REST}", "a move such as 'E+2'"),
+}  # fmt: skip
 
 
 def read_move(state: np.void, text: str) -> list[int]:
@@ -291,25 +276,30 @@ def read_move(state: np.void, text: str) -> list[int]:
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
     region names it. The outcome of the move may be left out, but not in part.
 
-    Args:
-        state: the game in which it is to be played; it does not change.
-        text: a move of the player to move.
-
     Raises:
         NotationError: with what was expected and what is legal.
     """
     phase = int(state["phase"])
     if phase not in _FORMS:
         raise _refused(text, "no decision is due")
-    form = _FORMS[phase]
-    result = form.pattern.fullmatch(_plain(text))
+    kind, pattern, expected = _FORMS[phase]
+    result = re.fullmatch(pattern, _plain(text))
     if not result:
-        raise _refused(text, f"expected {form.expected}; {_legal(state)}")
-    typed = result.groupdict()
-    action = _action(state, phase, typed, text)
-    if action not in engine.legal_actions(state).tolist():
-        raise _refused(text, f"player {state['player']} may not play that now; {_legal(state)}")
-    assert action is not None
+        raise _refused(text, f"expected {expected}", state)
+    typed = result.groupdict("")
+    clan = destination = NOBODY
+    if word := typed.get("clan"):  # no two clans begin with the same letter
+        clan = next((k for k, name in enumerate(CLAN_NAMES) if name.startswith(word)), NOBODY)
+        if clan == NOBODY:
+            names = ", ".join(CLAN_NAMES)
+            raise _refused(text, f"expected one of {names}, got {shown(word)}")
+    if where := typed.get("where"):
+        destination = 0 if where == "court" else 1 + _region(state, where, text)
+    wanted = (kind, int(typed.get("number", 0)), clan, destination)
+    actions = engine.legal_actions(state).tolist()
+    action = next((action for action in actions if action_parts(action) == wanted), None)
+    if action is None:
+        raise _refused(text, f"player {state['player']} may not play that now", state)
     times, most = int(typed.get("times") or 1), _most(state, action)
     if not 1 <= times <= most:
         raise _refused(text, f"expected a number from 1 to {most}, got {times}")
@@ -341,34 +331,10 @@ def _plain(text: str) -> str:
     return " ".join(_TOKEN.findall(text.lower()))
 
 
-def _refused(text: str, why: str) -> NotationError:
-    return NotationError(f"move {shown(text.strip())}: {why}")
-
-
-def _legal(state: np.void) -> str:
-    return f"legal now: {legal_text(state)}"
-
-
-def _action(state: np.void, phase: int, typed: Mapping[str, str], text: str) -> int | None:
-    """Return the action that was typed, legal or not; None for a number that no disc has."""
-    if phase in (DISC, MOVE):
-        number = int(typed["number"])
-        make = disc_action if phase == DISC else move_action
-        return make(number) if 1 <= number <= DISCS else None
-    clan = _named(CLAN_NAMES, typed["clan"])
-    if clan is None:
-        names = ", ".join(CLAN_NAMES)
-        raise _refused(text, f"expected one of {names}, got {shown(typed['clan'])}")
-    if phase == CROWN_CHOICE:
-        return crown_action(clan)
-    if typed["where"] == "court":
-        return court_action(clan)
-    return region_action(clan, _region(state, typed["where"], text))
-
-
-def _named(names: Sequence[str], word: str) -> int | None:
-    """Return the index of the name that ``word`` abbreviates; no two begin with the same letter."""
-    return next((k for k, name in enumerate(names) if name.startswith(word)), None)
+def _refused(text: str, why: str, state: np.void | None = None) -> NotationError:
+    """Return an error, which lists the legal moves of a state."""
+    legal = "" if state is None else f"; legal now: {legal_text(state)}"
+    return NotationError(f"move {shown(text.strip())}: {why}{legal}")
 
 
 def _region(state: np.void, where: str, text: str) -> int:
@@ -387,13 +353,12 @@ def _region(state: np.void, where: str, text: str) -> int:
 
 def _most(state: np.void, action: int) -> int:
     """Return the number of times that a legal action can be played in a row."""
-    game, times, player = single(state), 0, int(state["player"])
-    repeatable = state["phase"] in (PLACE, CROWN_CHOICE)
-    while times == 0 or (repeatable and _can(game, action, player)):
+    game, times = single(state), 0
+    while times == 0 or (
+        state["phase"] in REPEATABLE
+        and game["player"][0] == state["player"]
+        and engine.are_legal(game, np.array([action]))[0]
+    ):
         engine.step(game, np.array([action]), roll=False)
         times += 1
     return times
-
-
-def _can(game: States, action: int, player: int) -> bool:
-    return bool(game["player"][0] == player and engine.are_legal(game, np.array([action]))[0])

@@ -21,7 +21,6 @@ from carolus_env.engine.rules import OVER, Rules, action_parts
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import descriptions
-from carolus_env.notation.vocabulary import team_names
 from carolus_env.records import Record
 from carolus_env.system.options import seed_number
 from carolus_env.system.untrusted import shown
@@ -78,7 +77,7 @@ class Replay:
 
     def team_names(self) -> list[str]:
         """Return a name for each team, made of its members' names."""
-        return team_names(self.rules, self.names)
+        return descriptions.team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
         """Return the ending of the game in a sentence; None before the end."""

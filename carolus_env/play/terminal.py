@@ -23,7 +23,8 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.engine.state import single
 from carolus_env.notation import descriptions
-from carolus_env.notation.vocabulary import TEAM_LETTERS, counted
+from carolus_env.notation.moves import counted
+from carolus_env.notation.positions import TEAM_LETTERS
 from carolus_env.play.library import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.session import hint as ask_hint

@@ -10,10 +10,10 @@ game and the actions played:
 `replay` compares records with the engine, `carolus_env.records.position` has single positions.
 """
 
-from carolus_env.records.comparison import Difference, replay, replayed
-from carolus_env.records.jsonl import read_records, record_line, scan_records, write_records
+from carolus_env.records.position import PositionError
 from carolus_env.records.record import (
     LONGEST_NAME,
+    Difference,
     Played,
     Record,
     RecordError,
@@ -23,12 +23,15 @@ from carolus_env.records.record import (
     play_event,
     play_events,
     positions,
-    printable,
+    read_records,
+    record_line,
+    replay,
     result_of,
+    scan_records,
     start_of,
     state_of,
+    write_records,
 )
-from carolus_env.records.validity import PositionError
 
 __all__ = [
     "LONGEST_NAME",
@@ -43,11 +46,9 @@ __all__ = [
     "play_event",
     "play_events",
     "positions",
-    "printable",
     "read_records",
     "record_line",
     "replay",
-    "replayed",
     "result_of",
     "scan_records",
     "start_of",

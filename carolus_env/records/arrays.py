@@ -15,24 +15,23 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, FACES, MAX_PLAYERS, OVER, ROLL, Rules
+from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, FACES, MAX_PLAYERS, OVER, ROLL
 from carolus_env.engine.state import STATE, States, common_players, copy
-from carolus_env.engine.stepping import Views, play_on, write_views
-from carolus_env.records.jsonl import read_records
-from carolus_env.records.record import Record, check_record, read_setup
-from carolus_env.records.validity import are_set_ups
+from carolus_env.engine.stepping import Views, write_views
+from carolus_env.records.position import are_set_ups
+from carolus_env.records.record import Record, check_record, read_records, start_of
 from carolus_env.system import arrays as tensors
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bools, Records, int64
-from carolus_env.system.compiler import entry, kernel
+from carolus_env.system.compiler import entry
 from carolus_env.system.files import naming, write_file, write_json
 from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.untrusted import DataError, expect
@@ -43,7 +42,6 @@ MOST_DICE: Final = 9
 FORMAT: Final = "carolus-games"
 VERSION: Final = 1
 _WRONG: Final = 255
-_DICE: Final = bytes(FACE + face if face < FACES else _WRONG for face in range(256))
 _SIDE_BY_SIDE: Final = 4096  # games in play at once
 
 
@@ -53,9 +51,7 @@ class Packed(NamedTuple):
     starts: States  # ``(G,)`` before their first rolls, of one number of players
     # ``(E,)`` uint8, one game after the other: an action's number, or `FACE` and the face of a die
     events: npt.NDArray[np.uint8]
-    bounds: npt.NDArray[
-        np.int64
-    ]  # ``(G + 1,)``: game ``g`` has ``events[bounds[g]:bounds[g + 1]]``
+    bounds: npt.NDArray[np.int64]  # ``(G + 1,)``: ``events[bounds[g]:bounds[g + 1]]`` of game g
 
     @property
     def decisions(self) -> int:
@@ -87,27 +83,19 @@ class Arrays(NamedTuple):
 
 
 MEANINGS: Final = {
-    "observations": (
-        "uint8 or float32",
-        "(D, length)",
-        "the observation of the player to move (docs/environments.md); may be left out",
-    ),
+    "observations": ("uint8 or float32", "(D, length)",
+        "the observation of the player to move (docs/environments.md); may be left out"),
     "masks": ("int8", "(D, 95)", "the legal actions; may be left out"),
     "actions": ("uint8", "(D,)", "the action number"),
     "seats": ("uint8", "(D,)", "the acting seat"),
     "games": ("int32", "(D,)", "the game's index"),
-    "returns": (
-        "float32",
-        "(D,)",
-        "the seat's payoff at the end: its reward to go, since there are no other rewards",
-    ),
+    "returns": ("float32", "(D,)",
+        "the seat's payoff at the end: its reward to go, since there are no other rewards"),
     "dones": ("bool", "(D,)", "True at the seat's last decision in the game"),
-    "discounts": (
-        "float32",
-        "(D,)",
-        "0 at a seat's last decision, else 1; 1 there too where the game was cut off at max_rounds",
-    ),
-}
+    "discounts": ("float32", "(D,)",
+        "0 at a seat's last decision, else 1; 1 there too where the game was cut off at "
+        "max_rounds"),
+}  # fmt: skip
 """The arrays: dtype, shape, meaning. D are the decisions of all games."""
 
 
@@ -123,13 +111,7 @@ def arrays_table() -> str:
 
 def pack(records: Iterable[Record]) -> Packed:
     """Convert records to their compact form."""
-
-    def checked() -> Iterator[Record]:
-        for record in records:
-            check_record(record)
-            yield record
-
-    return _pack(checked())
+    return _pack(map(check_record, records))
 
 
 def read_games(path: str | os.PathLike[str]) -> Packed:
@@ -148,30 +130,20 @@ def read_games(path: str | os.PathLike[str]) -> Packed:
 
 def _pack(records: Iterable[Record]) -> Packed:
     """Convert checked records, see `pack`."""
-    setups: list[tuple[Rules, list[int], int]] = []
-    events, bounds = bytearray(), [0]
+    starts, events, bounds = bytearray(), bytearray(), [0]
     for record in records:
-        setups.append(read_setup(record))
+        starts += start_of(record).tobytes()
         for event in record["events"]:
             if "roll" in event:
-                events += bytes(face & 255 for face in event["roll"]).translate(_DICE)
+                faces = event["roll"]
+                events += bytes(FACE + face if 0 <= face < FACES else _WRONG for face in faces)
             else:
                 action = event["action"]
                 events.append(action if 0 <= action < ACTIONS else _WRONG)
         bounds.append(len(events))
-    starts = np.zeros(len(setups), STATE)
-    for rules in dict.fromkeys(setup[0] for setup in setups):
-        rows = [g for g, setup in enumerate(setups) if setup[0] == rules]
-        starts[rows] = engine.new_games(
-            rules,
-            len(rows),
-            seed=np.zeros(len(rows), np.uint64),
-            territories=np.array([setups[g][1] for g in rows]),
-            first_player=np.array([setups[g][2] for g in rows]),
-            roll=False,
-        )
-    common_players(starts, "observations")
-    return Packed(starts, np.frombuffer(bytes(events), np.uint8), np.array(bounds, np.int64))
+    games = np.frombuffer(starts, STATE)
+    common_players(games, "observations")
+    return Packed(games, np.frombuffer(bytes(events), np.uint8), np.array(bounds, np.int64))
 
 
 def pack_played(
@@ -219,10 +191,10 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
                 raise DataError(f"{name!r} must be {wanted}")
     except DataError as error:
         raise ValueError(f"{path}: not a file of packed games: {error}") from None
-    if result["starts"].shape[1] != STATE.itemsize:
+    starts, events, bounds = (result[name] for name in expected)
+    if starts.shape[1] != STATE.itemsize:
         raise ValueError(f"{path}: 'starts' must have {STATE.itemsize} bytes a game")
-    starts = np.frombuffer(result["starts"].tobytes(), STATE).copy()
-    games = Packed(starts, result["events"], result["bounds"])
+    games = Packed(np.frombuffer(bytearray(starts), STATE), events, bounds)
     try:
         _check_packed(games)
     except ValueError as error:
@@ -275,32 +247,54 @@ def to_arrays(
     if observation not in ("uint8", "float32", None):
         raise ValueError(f"observation must be uint8, float32 or None, got {observation!r}")
     _check_packed(games)
-    players = common_players(games.starts, "observations")
-    counts = _decisions_of(games)
-    firsts = np.concatenate([[0], np.cumsum(counts)])
+    decisions = np.concatenate([[0], np.cumsum(games.events < FACE)])  # before each event
+    firsts, total = decisions[games.bounds], len(games.starts)
+    width = observing.length(common_players(games.starts, "observations"))
     rows = int(firsts[-1])
+    shapes: dict[str, tuple[int, ...]] = {"observations": (rows, width), "masks": (rows, ACTIONS)}
+    dtypes: dict[str, Any] = {name: dtype for name, (dtype, *_) in MEANINGS.items()}
+    dtypes |= {"observations": observation, "masks": "int8" if masks else None}
     with _making(None if out is None else Path(out)) as make:
-        made: dict[str, Any] = {"observations": None, "masks": None}
-        if observation is not None:
-            shape = (rows, observing.length(players))
-            made["observations"] = make("observations", observation, shape)
-        if masks:
-            made["masks"] = make("masks", "int8", (rows, ACTIONS))
-        for name, (dtype, *_) in MEANINGS.items():
-            if name not in made:
-                made[name] = make(name, dtype, (rows,))
+        made = {
+            name: dtype and make(name, dtype, shapes.get(name, (rows,)))
+            for name, dtype in dtypes.items()
+        }
         data = Arrays(**made)
-        data.games[:] = np.repeat(np.arange(len(games.starts), dtype=np.int32), counts)
-        for start in range(0, len(games.starts), _SIDE_BY_SIDE):
-            part = slice(start, min(start + _SIDE_BY_SIDE, len(games.starts)))
-            states = copy(games.starts[part])
-            _note_decisions(games, states, data, firsts, part, observation, threads)
+        data.games[:] = np.repeat(np.arange(total, dtype=np.int32), np.diff(firsts))
+        for start in range(0, total, _SIDE_BY_SIDE):
+            stop = min(start + _SIDE_BY_SIDE, total)
+            parts = [slice(start + s.start, start + s.stop) for s in runs(stop - start, threads)]
+            for wrong in together(partial(_note_decisions, games, data, firsts), parts):
+                if wrong:
+                    raise ValueError(wrong)
             if progress is not None:
-                progress(part.stop)
+                progress(stop)
         if out is None:
             return data
         del data, made
     return load_arrays(out)
+
+
+def _note_decisions(games: Packed, data: Arrays, firsts: I64, part: slice) -> str:
+    """Play some games from their starts to their ends, and write their rows; return a fault."""
+    views = Views(data.masks, data.observations, None, None)
+    if data.observations is not None and data.observations.dtype == np.float32:
+        raw = np.zeros((1, data.observations.shape[1]), np.uint8)
+        scales = observing.scales(int(games.starts["players"][0]))
+        views = Views(data.masks, raw, scales, data.observations)
+    fault, bounds = np.full(2, -1), games.bounds[part.start : part.stop + 1]
+    _unroll(
+        copy(games.starts[part]), games.events, bounds, firsts[part], *views, data.actions,
+        data.seats, data.returns, data.dones, data.discounts, np.zeros((1, MOST_DICE), np.uint8),
+        np.zeros((1, MAX_PLAYERS)), np.zeros(MAX_PLAYERS, np.int64), fault,
+    )  # fmt: skip
+    row, event = fault.tolist()
+    if row < 0:
+        return ""
+    name, (begin, end) = f"game {part.start + row}", bounds[row : row + 2].tolist()
+    if event == end:
+        return f"{name} is not over after its {end - begin} bytes of events"
+    return f"{name}: byte {event - begin} of its events, {games.events[event]}, is not what is due"
 
 
 def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
@@ -315,69 +309,7 @@ def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
     return Arrays(*map(array, Arrays._fields))
 
 
-def _decisions_of(games: Packed) -> npt.NDArray[np.int64]:
-    """Return the number of actions of each game, ``(G,)``."""
-    before = np.concatenate([[0], np.cumsum(games.events < FACE)])
-    counts: npt.NDArray[np.int64] = np.diff(before[games.bounds]).astype(np.int64)
-    return counts
-
-
-def _note_decisions(
-    games: Packed,
-    states: States,
-    data: Arrays,
-    firsts: npt.NDArray[np.int64],
-    part: slice,
-    observation: str | None,
-    threads: int,
-) -> None:
-    """Play some games from their starts, ``states``, to their ends, and write their rows."""
-    scaled, players = observation == "float32", int(states["players"][0])
-
-    def share(rows: slice) -> tuple[int, int] | None:
-        own = slice(part.start + rows.start, part.start + rows.stop)
-        views = Views(data.masks, data.observations, None, None)
-        if scaled:
-            raw = np.zeros((1, observing.length(players)), np.uint8)
-            views = Views(data.masks, raw, observing.scales(players), data.observations)
-        fault = np.full(2, -1)
-        _unroll(
-            states[rows], games.events, games.bounds[own.start : own.stop + 1], firsts[own], *views,
-            data.actions, data.seats, data.returns, data.dones, data.discounts,
-            np.zeros((1, MOST_DICE), np.uint8), np.zeros((1, MAX_PLAYERS)),
-            np.zeros(MAX_PLAYERS, np.int64), fault,
-        )  # fmt: skip
-        return None if fault[0] < 0 else (own.start + int(fault[0]), int(fault[1]))
-
-    for result in together(share, runs(part.stop - part.start, threads)):
-        if result is None:
-            continue
-        game, event = result
-        begin, end = games.bounds[game : game + 2].tolist()
-        if event == end:
-            raise ValueError(f"game {game} is not over after its {end - begin} bytes of events")
-        raise ValueError(
-            f"game {game}: byte {event - begin} of its events, {games.events[event]}, "
-            "is not what is due"
-        )
-
-
 # ------------------------------------------------------------------------------------ kernels
-
-
-class _Recorded(NamedTuple):
-    """A game's events, and the arrays for its decisions, which are arguments of `_unroll`."""
-
-    events: U8
-    end: int  # the index after the game's last event
-    first: int  # the row of the game's first decision
-    views: Views
-    actions: U8
-    seats: U8
-    dones: Bools
-    discounts: F32
-    faces: U8
-    lasts: I64
 
 
 @entry
@@ -405,40 +337,6 @@ def _note_events(
         bounds[g + 1] = count
 
 
-@kernel
-def _read_action(s: np.void, count: Any, event: Any, game: Any) -> Any:
-    """Play the action and note the decision: an ``act`` of `play_on`.
-
-    ``event`` is the number of the next event, or the bits of the wrong one inverted.
-    """
-    if event < 0 or event >= game.end or not legal.is_legal(s, int64(game.events[event])):
-        return False, event
-    row, seat = game.first + count, int64(s["player"])
-    write_views(s, row, game.views)
-    game.actions[row], game.seats[row] = game.events[event], seat
-    game.dones[row], game.discounts[row] = False, 1.0
-    game.lasts[seat] = row
-    turns.play(s, int64(game.events[event]))
-    return True, event + 1
-
-
-@kernel
-def _read_dice(s: np.void, count: Any, event: Any, game: Any) -> Any:
-    """Take the dice that are due: a ``roll`` of `play_on`."""
-    while s["phase"] == ROLL:
-        due = int64(s["dice_due"])
-        if event + due > game.end:
-            return ~game.end
-        for die in range(due):
-            face = int64(game.events[event + die]) - FACE
-            if face < 0 or face >= FACES:
-                return ~(event + die)
-            game.faces[0, die] = face
-        turns.take_roll(s, game.faces, 0)
-        event += due
-    return event
-
-
 @entry
 def _unroll(
     states: Records, events: U8, bounds: I64, firsts: I64,
@@ -447,28 +345,42 @@ def _unroll(
     faces: U8, payoffs: F64, lasts: I64, fault: I64,
 ) -> None:  # fmt: skip
     """Play each game's events to its end; ``fault``: the game and the event that are not due."""
+    views = Views(masks, raw, scales, scaled)
     for g in range(states.shape[0]):
-        s = states[g]
-        for seat in range(lasts.shape[0]):
-            lasts[seat] = -1
-        game = _Recorded(
-            events, bounds[g + 1], firsts[g], Views(masks, raw, scales, scaled),
-            actions, seats, dones, discounts, faces, lasts,
-        )  # fmt: skip
-        begun = _read_dice(s, 0, bounds[g], game)
-        count, event = play_on(_read_action, _read_dice, s, begun, game)
-        if s["phase"] != OVER or event != bounds[g + 1]:
-            fault[0], fault[1] = g, max(event, ~event)
+        s, row, event, end = states[g], firsts[g], bounds[g], bounds[g + 1]
+        lasts[:] = -1
+        while event < end and s["phase"] != OVER:
+            if s["phase"] == ROLL:
+                due, die = int64(s["dice_due"]), 0
+                while die < due and event < end and FACE <= events[event] < FACE + FACES:
+                    faces[0, die] = events[event] - FACE
+                    die += 1
+                    event += 1
+                if die < due:
+                    break
+                turns.take_roll(s, faces, 0)
+            else:
+                if not legal.is_legal(s, int64(events[event])):
+                    break
+                seat = int64(s["player"])
+                write_views(s, row, views)
+                actions[row], seats[row] = events[event], seat
+                dones[row], discounts[row] = False, 1.0
+                lasts[seat] = row
+                turns.play(s, int64(events[event]))
+                row += 1
+                event += 1
+        if event < end or s["phase"] != OVER:
+            fault[0], fault[1] = g, event
             return
         turns.write_returns(s, payoffs, 0)
-        for k in range(firsts[g], firsts[g] + count):
+        for k in range(firsts[g], row):
             returns[k] = payoffs[0, int64(seats[k])]
         for seat in range(int64(s["players"])):
             if lasts[seat] >= 0:
                 dones[lasts[seat]] = True
                 if s["reason"] != BY_MAX_ROUNDS:
                     discounts[lasts[seat]] = 0.0
-    fault[0] = -1
 
 
 # ------------------------------------------------------------------------------------ files

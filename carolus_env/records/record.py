@@ -1,4 +1,4 @@
-"""Game records: checked, made from games, and games set up and played from them.
+"""Game records: written, read, checked, made from games, played, and compared with the engine.
 
 A record holds every chance result and every decision of a game as JSON, so it replays without a
 random generator, on any implementation of the rules (docs/formats.md has the format). Records are
@@ -7,7 +7,15 @@ untrusted data (`carolus_env.system.untrusted`): they are checked before anythin
 
 from __future__ import annotations
 
+import gzip
+import io
+import itertools
+import json
+import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,19 +26,15 @@ from carolus_env.engine import chance, rules
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import STATE, States, as_states, single
 from carolus_env.records import position
-from carolus_env.records.validity import are_set_ups
-from carolus_env.system import options, untrusted
+from carolus_env.system import files, options, untrusted
 from carolus_env.system.untrusted import DataError, get, integer, integers, only, shown
 
 FORMAT: Final = "carolus-record"
 VERSION: Final = 1
-
-RESULT_KEYS: Final = ("reason", "winners", "castles", "regions", "rounds", "returns")
-ROLL_KEYS: Final = ("roll", "player")
-ACTION_KEYS: Final = ("action", "player", "legal", "state")
-
 LONGEST_NAME: Final = 40
 """Maximum length of a seat's name."""
+MAX_LINE: Final = 64 * 2**20
+"""Bytes of the longest line that is read or written; a game of 65,535 rounds takes a third."""
 
 Record = dict[str, Any]
 """A game record: the object that a line of JSON holds (docs/formats.md)."""
@@ -48,17 +52,17 @@ class RecordError(ValueError):
 # ------------------------------------------------------------------------------------ checking
 
 
-def check_record(record: object) -> None:
-    """Refuse what does not have the shape of a record, with a `RecordError`.
+def check_record(record: object) -> Record:
+    """Return what has the shape of a record, and refuse all else with a `RecordError`.
 
     Unknown keys are accepted at the top only (the players' names, say): in an event one could be
     a misspelt ``legal``, which would then not be compared. Whether the rules allow the game is
     for `carolus_env.records.replay` to say.
     """
     try:
-        data = untrusted.check(record, dict, "a game record")
+        data: Record = untrusted.check(record, dict, "a game record")
         untrusted.expect(data, format=FORMAT, version=VERSION)
-        _setup(data)
+        read_setup(data)
         for index, event in enumerate(get(data, "events", list)):
             try:
                 _check_event(event)
@@ -66,6 +70,7 @@ def check_record(record: object) -> None:
                 raise DataError(f"event {index}: {error}") from None
         if "result" not in data or data["result"] is not None:
             _check_result(get(data, "result", dict))
+        return data
     except DataError as error:
         raise RecordError(str(error)) from None
 
@@ -73,22 +78,17 @@ def check_record(record: object) -> None:
 def read_setup(record: Record) -> tuple[Rules, list[int], int]:
     """Return the rules, the clans on the territories and the first player of a record."""
     try:
-        return _setup(record)
+        kind, setup = position.read_rules(get(record, "rules", dict)), get(record, "setup", dict)
+        only(setup, ("territories", "first_player"), "setup")
+        territories = integers(setup, "territories", "setup")
+        if sorted(territories) != sorted([*range(rules.CLANS)] * rules.PALADINS_LAID_OUT):
+            raise DataError(
+                f"setup.territories must hold each clan 0 to {rules.CLANS - 1} exactly "
+                f"{rules.PALADINS_LAID_OUT} times, got {shown(territories)}"
+            )
+        return kind, territories, integer(setup, "first_player", 0, kind.players - 1, "setup")
     except DataError as error:
         raise RecordError(str(error)) from None
-
-
-def _setup(record: Record) -> tuple[Rules, list[int], int]:
-    kind = position.read_rules(get(record, "rules", dict))
-    setup = get(record, "setup", dict)
-    only(setup, ("territories", "first_player"), "setup")
-    territories = integers(setup, "territories", "setup")
-    if sorted(territories) != sorted([*range(rules.CLANS)] * rules.PALADINS_LAID_OUT):
-        raise DataError(
-            f"setup.territories must hold each clan 0 to {rules.CLANS - 1} exactly "
-            f"{rules.PALADINS_LAID_OUT} times, got {shown(territories)}"
-        )
-    return kind, territories, integer(setup, "first_player", 0, kind.players - 1, "setup")
 
 
 def _check_event(event: object) -> None:
@@ -96,10 +96,10 @@ def _check_event(event: object) -> None:
         raise DataError(f"an event is an object with either 'roll' or 'action', got {shown(event)}")
     get(event, "player", int)
     if "roll" in event:
-        only(event, ROLL_KEYS)
+        only(event, ("roll", "player"))
         integers(event, "roll")
         return
-    only(event, ACTION_KEYS)
+    only(event, ("action", "player", "legal", "state"))
     get(event, "action", int)
     if "legal" in event:
         integers(event, "legal")
@@ -108,15 +108,106 @@ def _check_event(event: object) -> None:
 
 
 def _check_result(result: Record) -> None:
-    only(result, RESULT_KEYS, "result")
-    get(result, "reason", str, "result")
+    kinds = {"reason": str, "winners": list, "castles": list, "regions": int, "rounds": int}
+    only(result, (*kinds, "returns"), "result")
+    for key, kind in kinds.items():
+        get(result, key, kind, "result")
     for key in ("winners", "castles"):
         integers(result, key, "result")
-    for key in ("regions", "rounds"):
-        get(result, key, int, "result")
     for value in get(result, "returns", list, "result"):
         if not untrusted.is_a(value, float):
             raise DataError(f"result.returns must hold numbers, got {shown(value)}")
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def write_records(path: str | Path, records: Iterable[Record]) -> None:
+    """Write a file of records, one a line; compressed when the name ends in ``.gz``.
+
+    After any error a file that was already there is unchanged. ``-`` is the standard output.
+
+    Raises:
+        RecordError: for something that `read_records` would not read back.
+        OSError: when the file cannot be written.
+    """
+    with files.replacing(path) as file:
+        if is_gzip(path):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as zipped:
+                zipped.writelines(map(record_line, records))
+        else:
+            file.writelines(map(record_line, records))
+
+
+def record_line(record: Record) -> bytes:
+    """Return a record as its line of a file; a `RecordError` where it could not be read back."""
+    check_record(record)
+    try:
+        text = json.dumps(record, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(f"the record cannot be written as JSON: {error}") from None
+    if len(text) >= MAX_LINE:
+        raise RecordError(f"the record takes {len(text):,} bytes, more than {MAX_LINE:,}")
+    return text.encode() + b"\n"
+
+
+def is_gzip(path: str | Path) -> bool:
+    """Return whether a file's name says that it is compressed."""
+    return os.fspath(path).lower().endswith(".gz")
+
+
+def read_records(path: str | Path) -> Iterator[tuple[int, Record]]:
+    """Yield the line number (from 1) and the record of each game in a file, plain or gzip.
+
+    Blank lines are skipped; ``-`` is the standard input. If the file is cut short, every complete
+    game is read before the error is raised.
+
+    Raises:
+        RecordError: at the first line that is not a record, with path, line and reason.
+        OSError: when the file cannot be opened or read.
+    """
+    for line, entry in scan_records(path):
+        if isinstance(entry, RecordError):
+            raise entry
+        yield line, entry
+
+
+def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]:
+    """Yield `read_records` that continues after errors, which it yields instead of raising.
+
+    Reading ends at damaged gzip data and at a line longer than `MAX_LINE`.
+    """
+    with files.reading(path) as file:
+        name, plain = os.fspath(path), io.BufferedReader(file)  # type: ignore[type-var]
+        packed = is_gzip(name) or plain.peek(2)[:2] == b"\x1f\x8b"
+        content: Any = gzip.GzipFile(fileobj=plain) if packed else plain
+        for number in itertools.count(1):
+            damage, line = "", b""
+            try:
+                line = content.readline(MAX_LINE + 1)
+            except EOFError:
+                damage = "the gzip data is cut short"
+            except (gzip.BadGzipFile, zlib.error) as error:
+                damage = f"damaged gzip data ({error})"
+            if len(line) > MAX_LINE:
+                damage = f"the line is longer than {MAX_LINE:,} bytes: reading ends here"
+            if damage:
+                yield number, RecordError(damage, name, number)
+            if damage or not line:
+                return
+            if not line.isspace():
+                yield number, _parsed(line, name, number)
+
+
+def _parsed(line: bytes, name: str, number: int) -> Record | RecordError:
+    try:
+        return check_record(untrusted.parse_json(line))
+    except RecordError as error:
+        return RecordError(error.reason, name, number)
+    except DataError as error:
+        cut_off = not line.endswith(b"\n")
+        end = " (the last line has no end: the file may be cut short)" if cut_off else ""
+        return RecordError(f"{error}{end}", name, number)
 
 
 # ------------------------------------------------------------------------------------ making
@@ -138,33 +229,26 @@ def make_record(
 
     Args:
         start: ``(1,)`` a game as ``engine.new_games(..., roll=False)`` gives it.
-        actions: the action numbers played, in order.
-        legal: note the legal actions before each action.
-        state: note the state before each action.
+        legal, state: note the legal actions, and the state, before each action.
         dice: ``(players,)`` uint64, the generators of a game in which each seat rolled with a
             separate one (`kernels.turns.roll_dealt`). None: all rolled with that in ``start``.
 
     Raises:
-        ValueError: when ``start`` is not a game before its first roll, or an action comes after
-            the end of the game.
-        IllegalActionError: when an action is illegal. A note names its index in ``actions``.
+        ValueError: when ``start`` is no such game, or an action is illegal (`IllegalActionError`)
+            or comes after the end; a note names its index in ``actions``.
         TypeError: when an action is not an integer.
     """
-    if len(as_states(start, "start")) != 1:
-        raise ValueError(f"start must be a batch of one game, got {len(start)}")
-    if not are_set_ups(start)[0]:
+    game = _one(start).copy()
+    if not position.are_set_ups(start)[0]:
         phase = rules.PHASE_NAMES[start["phase"][0]]
         raise ValueError(
             "start must be a game before its first roll, as new_games(..., roll=False) gives it; "
             f"this one is in round {start['round'][0]}, phase {phase}"
         )
-    events: list[dict[str, Any]] = []
-    game = start.copy()
     dice = None if dice is None else dice.copy()
-    _roll_on(game, events, dice)
-    for index, action in enumerate(
-        options.instance("actions", actions, Iterable, "action numbers")
-    ):
+    events = _rolled(game, dice)
+    options.instance("actions", actions, Iterable, "action numbers")
+    for index, action in enumerate(actions):
         number = options.integer(f"actions[{index}]", action)
         event: dict[str, Any] = {"action": number, "player": int(game["player"][0])}
         if legal:
@@ -176,8 +260,7 @@ def make_record(
         except (ValueError, TypeError) as error:
             error.add_note(f"It is actions[{index}] of the record to be made.")
             raise
-        events.append(event)
-        _roll_on(game, events, dice)
+        events += [event, *_rolled(game, dice)]
     on_regions = start["region_paladins"][0, :, : rules.TERRITORIES]
     first_player = int(start["order"][0, 0])
     return {
@@ -190,24 +273,30 @@ def make_record(
     }
 
 
-def _roll_on(
-    game: States, events: list[dict[str, Any]], dice: npt.NDArray[np.uint64] | None
-) -> None:
+def _rolled(game: States, dice: npt.NDArray[np.uint64] | None) -> list[dict[str, Any]]:
+    """Play the rolls that are due, and return their events."""
+    events: list[dict[str, Any]] = []
     while chance.roll_due(game)[0]:
         player = int(game["player"][0])
         if dice is not None:
             game["generator"] = dice[player]
-        faces = chance.draw_faces(game)
+        events.append({"roll": chance.draw_faces(game)[0].tolist(), "player": player})
         if dice is not None:
             dice[player] = game["generator"][0]
-        events.append({"roll": faces[0].tolist(), "player": player})
         play_event(game, events[-1])
+    return events
 
 
 def state_of(game: np.void | States) -> dict[str, Any]:
     """Return the ``state`` object of a record's event: ``states[i]`` or a batch of one."""
     full = position.to_dict(single(game)[0])
     return {key: full[key] for key in position.STATE_KEYS}
+
+
+def _one(start: States) -> States:
+    if len(as_states(start, "start")) != 1:
+        raise ValueError(f"start must be a batch of one game, got {len(start)}")
+    return start
 
 
 def result_of(game: np.void | States) -> dict[str, Any] | None:
@@ -242,15 +331,12 @@ def start_of(record: Record, *, seed: int = 0) -> States:
 def positions(record: Record) -> States:
     """Return the game of a record before each event, and after the last, ``(events + 1,)``.
 
-    The events' ``legal`` and ``state`` and the result are not compared: see
-    `carolus_env.records.replay`, which can return the positions too.
+    The events' ``legal`` and ``state`` and the result are not compared: see `replay`.
 
     Raises:
-        RecordError: when it is not a record, or at the first event that is not due, of another
-            player, or against the rules.
+        RecordError: when it is no record, or an event is not due or against the rules.
     """
-    check_record(record)
-    start = start_of(record)
+    start = start_of(check_record(record))
     passed = bytearray(start.tobytes())
     try:
         for played in play_events(start, record["events"]):
@@ -263,17 +349,16 @@ def positions(record: Record) -> States:
 def names_of(record: Record) -> tuple[str, ...]:
     """Return a printable name for each seat: from ``names`` or ``agents``, else ``player 0``..."""
     players = Rules.from_dict(record["rules"]).players
-    for key in ("names", "agents"):
-        names: Any = record.get(key)
-        if isinstance(names, list) and [*map(type, names)] == [str] * players:
-            return tuple(printable(name) or f"player {seat}" for seat, name in enumerate(names))
-    return tuple(f"player {seat}" for seat in range(players))
-
-
-def printable(text: str) -> str:
-    """Return untrusted text without control characters, as long as a name may be."""
-    letters = [letter if letter.isprintable() else "?" for letter in text[:LONGEST_NAME]]
-    return "".join(letters).strip()
+    names: list[str] = [""] * players
+    for key in ("agents", "names"):
+        given: Any = record.get(key)
+        if isinstance(given, list) and [*map(type, given)] == [str] * players:
+            names = given
+    shown_as = (
+        "".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME]).strip()
+        for name in names
+    )
+    return tuple(name or f"player {seat}" for seat, name in enumerate(shown_as))
 
 
 # ------------------------------------------------------------------------------------ playing
@@ -289,16 +374,13 @@ class Played(NamedTuple):
 
 
 def play_event(game: States, event: Mapping[str, Any]) -> None:
-    """Play one event in place: a given roll or a decision. No dice are rolled.
+    """Play one event in place in a game, ``(1,)``: a given roll or a decision. No dice are rolled.
 
-    Args:
-        game: ``(1,)`` a game that waits for the event.
-        event: ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
+    An event is ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
 
     Raises:
-        ValueError: when it is not due, of another player, or against the rules. The game has not
-            changed.
-        TypeError: when the action is not an integer of at most 64 bits; likewise.
+        ValueError: when it is not due, of another player, or against the rules.
+        TypeError: when the action is not an integer of at most 64 bits. The game has not changed.
     """
     seat = int(game["player"][0])
     if event.get("player", seat) != seat:
@@ -315,9 +397,7 @@ def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[
     Raises:
         ValueError, TypeError: see `play_event`; a note names the event.
     """
-    game = as_states(start, "start")
-    if len(game) != 1:
-        raise ValueError(f"start must be a batch of one game, got {len(game)}")
+    game = _one(start)
     for number, event in enumerate(events):
         before, game = game, engine.copy(game)
         try:
@@ -326,3 +406,99 @@ def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[
             error.add_note(f"It is event {number} of the game.")
             raise
         yield Played(number, event, before, game)
+
+
+# ------------------------------------------------------------------------------------ comparing
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One comparison of a record with the engine that failed."""
+
+    event: int  # index in the record's ``events``; for the result, the number of events
+    what: str  # ``due``, ``player``, ``legal``, ``state``, ``action``, ``roll`` or ``result``
+    expected: Any  # the record's value; of a state or a result, only the keys that differ
+    got: Any  # the engine's, likewise; a key that the engine does not know is missing
+
+    def __str__(self) -> str:
+        lines = [f"event {self.event}: {self.what}"]
+        if isinstance(self.expected, dict) and isinstance(self.got, dict):
+            for key, value in self.expected.items():
+                got = _text(self.got[key]) if key in self.got else "no such key"
+                lines += [f"    {_text(key)}", f"        record: {_text(value)}"]
+                lines += [f"        engine: {got}"]
+        else:
+            lines += [f"    record: {_text(self.expected)}", f"    engine: {_text(self.got)}"]
+        return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    """Return a value in full, unlike `untrusted.shown`: both sides are there to be compared."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except (RecursionError, ValueError):
+        text = shown(value)
+    return untrusted.cut(text, 10_000)  # no true one is longer
+
+
+def replay(record: Record) -> list[Difference]:
+    """Play a record's events on the engine and compare; empty when the engine agrees throughout.
+
+    Each event must be the one that is due, by the player to move; legal actions, states and the
+    result in the record must equal the engine's. An event that cannot be played is one
+    difference, and the last: neither the events after it nor the result are compared.
+    What is no record is a `RecordError`.
+    """
+    events, result = check_record(record)["events"], list[Difference]()
+    game = start_of(record)
+    for index, event in enumerate(events):
+        result += [Difference(index, *each) for each in _compared(game, event)]
+        if result and result[-1].event == index and result[-1].what in ("due", "roll", "action"):
+            return result
+        # A wrong player is a difference, but does not keep the event from being played.
+        play_event(game, {**event, "player": int(game["player"][0])})
+    expected, got = record["result"], result_of(game)
+    if expected and got:
+        wrong = [key for key in expected if expected[key] != got[key]]
+        expected, got = ({key: of[key] for key in wrong} for of in (expected, got))
+    if expected != got:
+        result.append(Difference(len(events), "result", expected, got))
+    return result
+
+
+def _compared(game: States, event: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what differs: what, expected, got; last that which keeps it from being played."""
+    phase, player = game["phase"][0], int(game["player"][0])
+    legal: list[int] = engine.legal_actions(game).tolist()
+    due = f"a roll of {game['dice_due'][0]} dice" if phase == rules.ROLL else "a decision"
+    offered = f"a roll of {len(event['roll'])} dice" if "roll" in event else "a decision"
+    if phase == rules.OVER or due != offered:
+        due = "nothing: the game is over" if phase == rules.OVER else f"{due} by player {player}"
+        yield "due", f"{offered} by player {event['player']}", due
+        return
+    if event["player"] != player:
+        yield "player", event["player"], player
+    if "legal" in event and event["legal"] != legal:
+        yield "legal", event["legal"], legal
+    if "state" in event:
+        expected, got = event["state"], state_of(game)
+        wrong = [k for k in expected if k not in got or not _same(expected[k], got[k])]
+        if wrong:
+            known = {key: got[key] for key in wrong if key in got}
+            yield "state", {key: expected[key] for key in wrong}, known
+    if "roll" in event and not all(0 <= face < rules.FACES for face in event["roll"]):
+        yield "roll", event["roll"], f"a die shows 0 to {rules.FACES - 1}"
+    if "action" in event and (action := event["action"]) not in legal:
+        meaning = f" ({rules.action_text(action)})" if 0 <= action < rules.ACTIONS else ""
+        yield "action", f"{action}{meaning} is played", f"illegal; legal are {legal}"
+
+
+def _same(expected: Any, got: Any) -> bool:
+    """Compare by an equality for which true is not 1, nor 1.0."""
+    if type(expected) is not type(got):
+        return False
+    if isinstance(got, list):
+        return len(expected) == len(got) and all(map(_same, expected, got))
+    if isinstance(got, dict):
+        return expected.keys() == got.keys() and all(_same(expected[key], got[key]) for key in got)
+    return bool(expected == got)
