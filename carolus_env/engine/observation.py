@@ -1,12 +1,11 @@
 """Observations of a player: everything, from its own seat, with the Emperor's region first.
 
-Perfect information, ego-centric: seats, teams and regions are counted from the viewer's
-seat (clockwise), the viewer's team and the Emperor's region (clockwise, as the actions are). So
-the numbers depend neither on the seat nor on the rotation of the circle.
+Seats, teams and regions are counted from the viewer's seat (clockwise), the viewer's team and the
+Emperor's region (clockwise, as the actions are). So the numbers depend neither on the seat nor on
+the rotation of the circle.
 
-`layout` declares the blocks, once: offsets, spaces, scales, `unpack` and the documentation table
-follow from it. To add a block, add its `Block` there and the loop that writes it, to
-``out[at.NAME]`` and the entries after it, in `write_game`, `write_seat` or `write_regions`.
+A block is declared once, in `layout`, and written to ``out[at.NAME]`` and the entries after it, in
+`write_game`, `write_seat` or `write_regions`.
 """
 
 from __future__ import annotations
@@ -20,18 +19,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine.kernels import packed
 from carolus_env.engine.kernels.courts import clans_held
-from carolus_env.engine.kernels.packed import (
-    ALL_BITS,
-    EACH_COUNT,
-    NOTHING,
-    WORD,
-    all_if,
-    eight_counts,
-    lanes,
-    where_equal,
-    write_eight,
-)
 from carolus_env.engine.kernels.regions import region_at, strength
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
@@ -45,10 +34,18 @@ from carolus_env.engine.rules import (
     TEAMS,
     TERRITORIES,
 )
-from carolus_env.engine.state import Ints, States, as_states, check_rows, common_players, count_rows
+from carolus_env.engine.state import (
+    FIELDS,
+    Ints,
+    States,
+    as_states,
+    check_buffer,
+    check_rows,
+    common_players,
+)
 from carolus_env.system.arrays import F32, I8, I64, U8, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, separate
-from carolus_env.system.options import array, is_buffer
+from carolus_env.system.options import array
 from carolus_env.system.untrusted import shown
 
 VERSION: Final = 1
@@ -60,7 +57,7 @@ COUNTABLE: Final = 48  # with at most this many paladins of each clan, every str
 LAST_SEAT: Final = MAX_PLAYERS - 1
 assert CLANS * COUNTABLE + TERRITORIES <= 255
 
-_FIRST = np.array([(1 << 8 * min(n, WORD)) - 1 for n in range(TERRITORIES + 1)], np.uint64)
+_FIRST = np.array([(1 << 8 * min(n, packed.WORD)) - 1 for n in range(TERRITORIES + 1)], np.uint64)
 """``_FIRST[n]`` keeps the first n counts of a word, at most all."""
 _1, _63 = uint64(1), uint64(63)
 
@@ -80,50 +77,33 @@ def layout(players: int) -> tuple[Block, ...]:
     """Return the blocks of an observation in games of 2, 3 or 4 players, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
-    teams, seats = TEAMS[players], (players,)
-    regions, goal = (TERRITORIES,), CASTLES_TO_WIN[players]
+    teams, goal, reserve = TEAMS[players], CASTLES_TO_WIN[players], RESERVE[players]
+    most = {field.name: field.high for field in FIELDS}
+    p, r = players, TERRITORIES
+    # fmt: off
     return (
         Block("phase", (4,), 1, 1, "one-hot: crown, disc, place, move; all 0 in other phases"),
-        Block(
-            "to_move",
-            seats,
-            1,
-            1,
-            "one-hot: seat that decides or rolls; all 0 when the game is over",
-        ),
-        Block("placements_left", (), DICE[players], DICE[players], "paladins still to play"),
+        Block("to_move", (p,), 1, 1, "one-hot: seat that decides or rolls; all 0 when the game is over"),
+        Block("placements_left", (), DICE[p], DICE[p], "paladins still to play"),
         Block("round", (), ROUND_LIMIT, ROUND_LIMIT, "rounds begun, counted up to 100"),
-        Block(
-            "rounds_left",
-            (),
-            ROUND_LIMIT,
-            ROUND_LIMIT,
-            "rounds left before the cut-off, this one included, counted up to 100",
-        ),
+        Block("rounds_left", (), ROUND_LIMIT, ROUND_LIMIT, "rounds left before the cut-off, this one included, counted up to 100"),
         Block("crown_deferred", (), 1, 1, "option crown_choice is deferred"),
-        Block("supply", (CLANS,), 197, 40, "paladins of each clan in the supply"),
-        Block("partner", seats, 1, 1, "seat is on the viewer's team (the viewer too)"),
-        Block(
-            "turn_order", (players, players), 1, 1, "one-hot for each seat: its place in `order`"
-        ),
-        Block("disc_played", (players, DISCS), 1, 1, "one-hot for each seat: disc of this round"),
-        Block("discs_in_hand", (players, DISCS), 1, 1, "1 for each disc in the hand of the seat"),
-        Block("crowns", seats, 9, RESERVE[players], "undecided crowns of each seat"),
-        Block("reserves", (players, CLANS), 9, RESERVE[players], "paladins in each reserve"),
-        Block("courts", (players, CLANS), 197, 10, "paladins in each court"),
-        Block("control", (players, CLANS), 1, 1, "1 where the seat controls the clan"),
-        Block("castles", (teams,), TERRITORIES, goal, "castles in play of each team"),
-        Block("region_exists", regions, 1, 1, "1 for each region in the circle"),
-        Block("region_castles", (teams, TERRITORIES), TERRITORIES, 4, "castles by team and region"),
-        Block("region_paladins", (CLANS, TERRITORIES), 200, 5, "paladins by clan and region"),
-        Block(
-            "region_strength",
-            (teams, TERRITORIES),
-            255,
-            10,
-            "strength by team and region, counted up to 255 (0 where no region is)",
-        ),
+        Block("supply", (CLANS,), most["supply"], 40, "paladins of each clan in the supply"),
+        Block("partner", (p,), 1, 1, "seat is on the viewer's team (the viewer too)"),
+        Block("turn_order", (p, p), 1, 1, "one-hot for each seat: its place in `order`"),
+        Block("disc_played", (p, DISCS), 1, 1, "one-hot for each seat: disc of this round"),
+        Block("discs_in_hand", (p, DISCS), 1, 1, "1 for each disc in the hand of the seat"),
+        Block("crowns", (p,), most["crowns"], reserve, "undecided crowns of each seat"),
+        Block("reserves", (p, CLANS), most["reserves"], reserve, "paladins in each reserve"),
+        Block("courts", (p, CLANS), most["courts"], 10, "paladins in each court"),
+        Block("control", (p, CLANS), 1, 1, "1 where the seat controls the clan"),
+        Block("castles", (teams,), most["castles"], goal, "castles in play of each team"),
+        Block("region_exists", (r,), 1, 1, "1 for each region in the circle"),
+        Block("region_castles", (teams, r), most["region_castles"], 4, "castles by team and region"),
+        Block("region_paladins", (CLANS, r), most["region_paladins"], 5, "paladins by clan and region"),
+        Block("region_strength", (teams, r), 255, 10, "strength by team and region, counted up to 255 (0 where no region is)"),
     )
+    # fmt: on
 
 
 def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
@@ -162,9 +142,9 @@ def _scales(players: int) -> npt.NDArray[np.float32]:
 
 
 def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:
-    return np.concatenate(
-        [np.full(math.prod(b.shape), getattr(b, attribute), float) for b in layout(players)]
-    )
+    blocks = layout(players)
+    counts = [math.prod(block.shape) for block in blocks]
+    return np.repeat([float(getattr(block, attribute)) for block in blocks], counts)
 
 
 _namedtuple: Any = namedtuple  # Any: type checkers cannot know the fields
@@ -213,37 +193,27 @@ def observe(
 
     Returns:
         ``(M, length(players))`` of ``dtype``; ``out`` where it was given.
-
-    Raises:
-        ValueError: for mixed numbers of players, or a viewer, dtype or ``out`` that does not fit.
     """
-    as_states(states)
-    picked = check_rows(rows, len(states))
-    count = count_rows(picked, states)
+    rows = check_rows(rows, len(as_states(states)))
     players = common_players(states, "observations")
     dtype = observation_dtype("dtype", dtype)
-    shape = (count, length(players))
+    shape = (len(rows), length(players))
     if out is None:
         out = np.empty(shape, dtype)
-    elif not is_buffer(out, shape, dtype):
-        result = array("out", out)
-        raise ValueError(
-            f"out must be a contiguous, writeable {dtype} array of shape {shape}, "
-            f"got shape {result.shape} and dtype {result.dtype}"
-        )
+    check_buffer("out", out, shape, dtype)
     if viewers is None:
-        seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
+        seats = states["player"][rows].astype(np.int64)
     else:
         values = array("viewers", viewers)
         integral = values.dtype.kind in "iu"
-        if values.shape != (count,) or not integral or ((values < 0) | (values >= players)).any():
-            raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
+        if values.shape != shape[:1] or not integral or ((values < 0) | (values >= players)).any():
+            raise ValueError(f"viewers must be {len(rows)} seats from 0 to {players - 1}")
         seats = np.array(values, np.int64)
     if dtype == np.uint8:
-        _observe(states, picked, seats, out)
+        _observe(states, rows, seats, out)
     else:
         one_row = np.empty((1, shape[1]), np.uint8)
-        _observe_scaled(states, picked, seats, _scales(players), one_row, out)
+        _observe_scaled(states, rows, seats, _scales(players), one_row, out)
     return out
 
 
@@ -260,18 +230,16 @@ def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 @entry
 def _observe(states: Records, rows: I64, viewers: I64, out: U8) -> None:
-    for i in range(out.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        write_observation(states[g], viewers[i], out, i)
+    for i in range(rows.shape[0]):
+        write_observation(states[rows[i]], viewers[i], out, i)
 
 
 @entry
 def _observe_scaled(
     states: Records, rows: I64, viewers: I64, scale: F32, raw: U8, out: F32
 ) -> None:
-    for i in range(out.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        write_observation(states[g], viewers[i], raw, 0)
+    for i in range(rows.shape[0]):
+        write_observation(states[rows[i]], viewers[i], raw, 0)
         scale_observation(raw, 0, scale, out, i)
 
 
@@ -347,7 +315,7 @@ def write_seat(s: np.void, viewer: Int, seat: Int, k: Int, at: Any, out: U8) -> 
 @kernel
 def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the blocks of the regions, which are the last."""
-    own_team, clans = int64(s["team"][viewer]), NOTHING
+    own_team, clans = int64(s["team"][viewer]), packed.NOTHING
     for seat in range(at.players):  # bit k of count c: clan c is held by the k-th team
         k = clockwise_from(own_team, int64(s["team"][seat]), at.teams)
         clans |= clans_held(s, seat) << uint64(k)
@@ -358,7 +326,7 @@ def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
 def write_all_regions(s: np.void, own_team: Int, clans: Bits, teams: Int, out: U8, to: Int) -> None:
     """Write the first eight regions, then the last eight of 15, from entry ``to`` on."""
     for half in range(2):
-        write_eight_regions(s, own_team, clans, (TERRITORIES - WORD) * half, teams, out, to)
+        write_eight_regions(s, own_team, clans, (TERRITORIES - packed.WORD) * half, teams, out, to)
 
 
 @kernel
@@ -385,16 +353,16 @@ def write_eight_regions(
     castles_to = to + TERRITORIES + first
     paladins_to = castles_to + TERRITORIES * teams
     strengths_to = paladins_to + TERRITORIES * CLANS
-    write_eight(exist & EACH_COUNT, out, to + first)
+    packed.write_eight(exist & packed.EACH_COUNT, out, to + first)
     for clan in range(CLANS):
-        write_eight(paladins[clan], out, paladins_to + TERRITORIES * clan)
+        packed.write_eight(paladins[clan], out, paladins_to + TERRITORIES * clan)
     for k in range(MAX_TEAMS):
         if k < MIN_TEAMS or k < teams:  # known for the first two
-            power = castles & lanes(where_equal(owners, team_at(own_team, k, teams)))
-            write_eight(power, out, castles_to + TERRITORIES * k)
+            power = castles & packed.lanes(packed.where_equal(owners, team_at(own_team, k, teams)))
+            packed.write_eight(power, out, castles_to + TERRITORIES * k)
             for clan in range(CLANS):
-                power += paladins[clan] & all_if(clans, 8 * clan + k)
-            write_eight(power, out, strengths_to + TERRITORIES * k)
+                power += paladins[clan] & packed.all_if(clans, 8 * clan + k)
+            packed.write_eight(power, out, strengths_to + TERRITORIES * k)
 
 
 @kernel
@@ -403,9 +371,9 @@ def eight_regions(counts: U8 | I8, region: Int, count: Int) -> Bits:
 
     Region 0 comes after the last. Where there are fewer than eight, the rest is undefined.
     """
-    low, high = eight_counts(counts, 0), eight_counts(counts, WORD)
+    low, high = packed.eight_counts(counts, 0), packed.eight_counts(counts, packed.WORD)
     rest = count - region  # region 0 comes that many places after `region`
-    far, wraps_late = uint64(region >> 3) * ALL_BITS, uint64(rest >> 3) * ALL_BITS
+    far, wraps_late = uint64(region >> 3) * packed.ALL_BITS, uint64(rest >> 3) * packed.ALL_BITS
     start, behind = (low & ~far) | (high & far), high & ~far
     bits = uint64(8 * (region & 7))
     ahead = (start >> bits) | ((behind << _1) << (_63 - bits))
