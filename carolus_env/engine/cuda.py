@@ -34,22 +34,16 @@ else:
         """Keep nothing: the simulator compiles nothing."""
 
 
-WARP: Final = 32
-"""Threads that run in step."""
-MOST_THREADS: Final = 128
-"""Threads of a block at most; arrays of records have room for full blocks of that size."""
-WORD: Final = 8
-"""Bytes that a thread copies at a time."""
-BLANK_BYTES: Final = -(-STATE.itemsize // WORD) * WORD
-"""Bytes of the blank record in shared memory, whole words."""
-
-NO_REFUSAL: Final = np.full(2, np.iinfo(np.int64).max)
-"""What ``refused`` holds, the step and the code of an illegal action, while there is none."""
-MOST_SHOWN: Final = 9999
-"""Illegal actions are reported up to this number, with either sign."""
-_GAME_SHIFT = 15
-
 _RECORD, _RECORD_BYTES = numba.from_dtype(STATE), STATE.itemsize
+WARP: Final = 32  # threads that run in step
+MOST_THREADS: Final = 128  # of a block; arrays of records have room for full blocks of that size
+WORD: Final = 8  # bytes that a thread copies at a time
+BLANK_BYTES: Final = -(-_RECORD_BYTES // WORD) * WORD  # of the blank record in shared memory
+
+# What ``refused`` holds, the step and the code of an illegal action, while there is none.
+NO_REFUSAL: Final = np.full(2, np.iinfo(np.int64).max)
+MOST_SHOWN: Final = 9999  # illegal actions are reported up to this number, with either sign
+_GAME_SHIFT = 15
 
 
 class Views(NamedTuple):
@@ -67,15 +61,10 @@ class Views(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Kernels for a number of players and a kind of observations.
+    """Kernels for a number of players and a kind of observations."""
 
-    Attributes:
-        threads: threads of a block.
-        shared: bytes of shared memory of a block.
-    """
-
-    threads: int
-    shared: int
+    threads: int  # of a block
+    shared: int  # bytes of shared memory of a block
     refresh: Callable[..., None]
     play: Callable[..., None]
     rollout: Callable[..., None]
