@@ -25,7 +25,7 @@ from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams, seed_generators
-from carolus_env.system.arrays import F32, F64, I64, U8
+from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import one_of, whole_number
 from carolus_env.system.threads import check_threads, runs, together
 
@@ -77,7 +77,7 @@ class Worker(NamedTuple):
     run: slice
     rows: I64  # the same as indices
     totals: F64  # (1, players) sums of the payoffs of games that ended
-    observed: tuple[U8 | None, F32 | None, F32 | None]  # `Views.raw`, `scales` and `scaled`
+    observed: tuple[Any, Any, Any]  # `Views.raw`, `scales` and `scaled`
 
 
 class GameBatch:
@@ -151,7 +151,7 @@ class GameBatch:
         scales = observing.scales(rules.players)
         self._workers = []
         for run in runs(n, threads):
-            observed = (self.observations, None, None)
+            observed: Any = (self.observations, None, None)
             if kind == "float32":  # first as whole numbers, in a worker's own row
                 observed = (np.zeros((1, length), np.uint8), scales, self.observations)
             totals = np.zeros((1, rules.players))

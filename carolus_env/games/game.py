@@ -81,8 +81,17 @@ class Game:
         observation: ``(length,)``, that of the seat to move; a buffer that `play` overwrites.
     """
 
-    __slots__ = ("_history", "_observed", "legal_actions", "mask", "observation", "over", "phase")
-    __slots__ += ("player", "states")
+    __slots__ = (
+        "_history",
+        "_observed",
+        "legal_actions",
+        "mask",
+        "observation",
+        "over",
+        "phase",
+        "player",
+        "states",
+    )
 
     def __init__(
         self,
