@@ -32,7 +32,7 @@ def contents(batch):
     """Everything that a batch shows, and its streams, as arrays on the host."""
     names = ("observations", "masks", "rewards", "terminated", "truncated", "states")
     parts = {name: getattr(batch, name) for name in names}
-    parts["streams"] = batch._games.generators
+    parts["streams"] = batch.generators
     return {name: np.asarray(part) for name, part in parts.items() if part is not None}
 
 

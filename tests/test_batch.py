@@ -71,21 +71,16 @@ def test_the_number_of_threads_changes_nothing(observation):
 
 def test_no_two_threads_write_into_the_same_memory():
     """A race is seldom seen in results."""
-    read_only = "blank", "scales"
-
-    def written(part):
-        if isinstance(part, np.ndarray):
-            yield part
-        for name, each in part._asdict().items() if isinstance(part, tuple) else ():
-            if name not in read_only:
-                yield from written(each)
-
     batch = GameBatch(SHORT, 5, seed=1, observation="float32", threads=3)
-    for games in (batch._games, batch.clone()._games):
-        each = [list(written(own)) for own in games._buffers]
-        assert len(each) == 3 and len(each[0]) > 9
-        for mine, others in itertools.combinations(each, 2):
-            assert not any(np.shares_memory(a, b) for a in mine for b in others)
+    for games in (batch, batch.clone()):
+        workers = games._workers
+        assert np.concatenate([own.rows for own in workers]).tolist() == [*range(5)]
+        for own, other in itertools.combinations(workers, 2):
+            assert own.rows.tolist() == [*range(5)][own.run]
+            assert own.observed[1] is other.observed[1], "scales are only read"
+            assert own.observed[2] is other.observed[2] is games.observations
+            assert not np.shares_memory(own.observed[0], other.observed[0])
+            assert not np.shares_memory(own.totals, other.totals)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import FACES, MAX_PLAYERS, ROLL
-from carolus_env.engine.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
-from carolus_env.system.arrays import I64, U8, U64, Int, Records
+from carolus_env.engine.state import Ints, States, as_states, check_buffer, check_rows
+from carolus_env.system.arrays import I64, U8, U64, Records
 from carolus_env.system.compiler import entry
-from carolus_env.system.options import array, is_buffer, whole_number
+from carolus_env.system.options import array, whole_number
 from carolus_env.system.untrusted import shown
 
 
@@ -80,11 +80,16 @@ def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.ui
     Raises:
         ValueError: unless all games wait for a roll of the same number of dice.
     """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    faces = np.empty((count_rows(rows, states), _dice_due(states, rows)), np.uint8)
+    rows = check_rows(rows, len(as_states(states)))
+    faces = np.empty((len(rows), _dice_due(states, rows)), np.uint8)
     _draw_faces(states, rows, faces)
     return faces
+
+
+@entry
+def _draw_faces(states: Records, rows: I64, faces: U8) -> None:
+    for i in range(rows.shape[0]):
+        turns.draw_faces(states[rows[i]], faces, i)
 
 
 def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None) -> None:
@@ -99,9 +104,8 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
         ValueError: when a game waits for no roll or for another number of dice, or for a face
             that no die has. Then no game has changed.
     """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    shape = (count_rows(rows, states), _dice_due(states, rows))
+    rows = check_rows(rows, len(as_states(states)))
+    shape = (len(rows), _dice_due(states, rows))
     if shape[0] == 0:
         return
     values = array("faces", faces)
@@ -115,6 +119,12 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     _apply_roll(states, rows, np.array(np.broadcast_to(values, shape), np.uint8, order="C"))
 
 
+@entry
+def _apply_roll(states: Records, rows: I64, faces: U8) -> None:
+    for i in range(rows.shape[0]):
+        turns.take_roll(states[rows[i]], faces, i)
+
+
 def roll(states: States, *, rows: Ints | None = None) -> None:
     """Roll by each game's own generator where a roll is due, up to the next decision.
 
@@ -122,9 +132,13 @@ def roll(states: States, *, rows: Ints | None = None) -> None:
         states: ``(N,)`` games, changed in place.
         rows: ``(M,)`` games to roll in; None: all.
     """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    _roll_on(states, rows, count_rows(rows, states))
+    _roll_on(states, check_rows(rows, len(as_states(states))))
+
+
+@entry
+def _roll_on(states: Records, rows: I64) -> None:
+    for i in range(rows.shape[0]):
+        turns.roll_on(states[rows[i]])
 
 
 def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None:
@@ -138,45 +152,11 @@ def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None
         rows: ``(M,)`` int64, the games to roll in.
 
     Raises:
-        ValueError: for generators of another shape or dtype.
         IndexError: for a row outside the batch. Then no game has changed.
     """
-    if not is_buffer(dice, (len(as_states(states)), MAX_PLAYERS), np.uint64):
-        raise ValueError(f"dice must be uint64 generators, 4 a game, got {shown(dice)}")
+    check_buffer("dice", dice, (len(as_states(states)), MAX_PLAYERS), np.uint64)
     if not _roll_dealt(states, dice, rows):
         raise IndexError(f"rows must be from 0 to {len(states) - 1}, got {shown(rows)}")
-
-
-def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
-    due = states["dice_due"] if rows is ALL_ROWS else states["dice_due"][rows]
-    if len(due) == 0:
-        return 0
-    if (due == 0).any() or (due != due[0]).any():
-        raise ValueError(
-            "every game must wait for a roll of the same number of dice, "
-            f"but {np.unique(due).tolist()} are due (0: none)"
-        )
-    return int(due[0])
-
-
-@entry
-def _draw_faces(states: Records, rows: I64, faces: U8) -> None:
-    for i in range(faces.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        turns.draw_faces(states[g], faces, i)
-
-
-@entry
-def _apply_roll(states: Records, rows: I64, faces: U8) -> None:
-    for i in range(faces.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        turns.take_roll(states[g], faces, i)
-
-
-@entry
-def _roll_on(states: Records, rows: I64, count: Int) -> None:
-    for i in range(count):
-        turns.roll_on(states[rows[i] if rows.shape[0] > 0 else i])
 
 
 @entry
@@ -187,3 +167,15 @@ def _roll_dealt(states: Records, dice: U64, rows: Any) -> bool:
     for i in range(rows.shape[0]):
         turns.roll_dealt(states[rows[i]], dice, rows[i])
     return True
+
+
+def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
+    due = states["dice_due"][rows]
+    if len(due) == 0:
+        return 0
+    if (due == 0).any() or (due != due[0]).any():
+        raise ValueError(
+            "every game must wait for a roll of the same number of dice, "
+            f"but {np.unique(due).tolist()} are due (0: none)"
+        )
+    return int(due[0])

@@ -19,19 +19,12 @@ import numba
 import numpy as np
 from numba import cuda
 
-from carolus_env.engine import observation
+from carolus_env.engine import observation, stepping
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.rules import ACTIONS, OVER, TERRITORIES
+from carolus_env.engine.rules import ACTIONS, OVER
 from carolus_env.engine.state import STATE
-from carolus_env.engine.stepping import (
-    Outcomes,
-    ResetSource,
-    note_outcome,
-    play_out_once,
-    play_random_decision,
-    start_anew,
-)
-from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int
+from carolus_env.engine.stepping import Outcomes
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int, Records
 
 if not numba.config.ENABLE_CUDASIM:
     from carolus_env.system.cuda_cache import keep_gpu_code
@@ -41,22 +34,16 @@ else:
         """Keep nothing: the simulator compiles nothing."""
 
 
-WARP: Final = 32
-"""Threads that run in step."""
-MOST_THREADS: Final = 128
-"""Threads of a block at most; arrays of records have room for full blocks of that size."""
-WORD: Final = 8
-"""Bytes that a thread copies at a time."""
-BLANK_BYTES: Final = -(-STATE.itemsize // WORD) * WORD
-"""Bytes of the blank record in shared memory, whole words."""
-
-NO_REFUSAL: Final = np.full(2, np.iinfo(np.int64).max)
-"""What ``refused`` holds, the step and the code of an illegal action, while there is none."""
-MOST_SHOWN: Final = 9999
-"""Illegal actions are reported up to this number, with either sign."""
-_GAME_SHIFT = 15
-
 _RECORD, _RECORD_BYTES = numba.from_dtype(STATE), STATE.itemsize
+WARP: Final = 32  # threads that run in step
+MOST_THREADS: Final = 128  # of a block; arrays of records have room for full blocks of that size
+WORD: Final = 8  # bytes that a thread copies at a time
+BLANK_BYTES: Final = -(-_RECORD_BYTES // WORD) * WORD  # of the blank record in shared memory
+
+# What ``refused`` holds, the step and the code of an illegal action, while there is none.
+NO_REFUSAL: Final = np.full(2, np.iinfo(np.int64).max)
+MOST_SHOWN: Final = 9999  # illegal actions are reported up to this number, with either sign
+_GAME_SHIFT = 15
 
 
 class Views(NamedTuple):
@@ -74,15 +61,10 @@ class Views(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Kernels for a number of players and a kind of observations.
+    """Kernels for a number of players and a kind of observations."""
 
-    Attributes:
-        threads: threads of a block.
-        shared: bytes of shared memory of a block.
-    """
-
-    threads: int
-    shared: int
+    threads: int  # of a block
+    shared: int  # bytes of shared memory of a block
     refresh: Callable[..., None]
     play: Callable[..., None]
     rollout: Callable[..., None]
@@ -109,14 +91,14 @@ def _store(words: U64) -> None:
 
 
 @cuda.jit(device=True)
-def _reset_source(blank: U8, territories: I64) -> ResetSource:
-    """Return the source of new games, with the blank record in shared memory."""
+def _blank_game(blank: U8) -> Records:
+    """Return the blank record, copied to shared memory."""
     threads = cuda.blockDim.x
     copied = cuda.shared.array(0, numba.uint8)
     for i in range(cuda.threadIdx.x, _RECORD_BYTES, threads):
         copied[threads * _RECORD_BYTES + i] = blank[i]
     cuda.syncthreads()
-    return ResetSource(cuda.shared.array(0, _RECORD)[threads : threads + 1], territories)
+    return cuda.shared.array(0, _RECORD)[threads : threads + 1]
 
 
 @cuda.jit(device=True)
@@ -146,6 +128,11 @@ def _clear(outcomes: Outcomes) -> None:
         outcomes.terminated[g] = outcomes.truncated[g] = False
         for seat in range(outcomes.rewards.shape[1]):
             outcomes.rewards[g, seat] = 0.0
+
+
+def full_blocks(games: int) -> int:
+    """Return the rows of arrays that hold full blocks of so many games."""
+    return -(-games // MOST_THREADS) * MOST_THREADS
 
 
 def shared_bytes(threads: int, length: int = 0) -> int:
@@ -192,10 +179,29 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         cuda.syncthreads()
 
     @cuda.jit
-    def refresh(records: U64, views: Views) -> None:
-        """Write all views."""
+    def refresh(
+        records: U64, generators: U64, anew: Int, blank: U8, outcomes: Outcomes, views: Views
+    ) -> None:
+        """Roll what is due, and start the next game where one is over; write all views.
+
+        With ``anew`` start a game everywhere, by its generator, and clear the outcomes.
+        """
+        thread, g = cuda.threadIdx.x, cuda.grid(1)
+        games = cuda.shared.array(0, _RECORD)
+        fresh = _blank_game(blank)
         _load(records)
+        if g < generators.shape[0]:
+            s = games[thread]
+            if anew:
+                s["generator"] = generators[g]
+                s["phase"] = OVER
+            turns.roll_on(s)
+            if s["phase"] == OVER:
+                stepping.start_anew(games, thread, fresh)
+        if anew:
+            _clear(outcomes)
         write_views(views)
+        _store(records)
 
     @cuda.jit
     def play(
@@ -208,11 +214,10 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         steps do nothing.
         """
         thread, g = cuda.threadIdx.x, cuda.grid(1)
-        first, end = g - thread, g - thread + threads
-        games, territories = cuda.shared.array(0, _RECORD), cuda.local.array(_ROW, numba.int64)
+        games = cuda.shared.array(0, _RECORD)
         if refused[0] < step:
             return
-        fresh = _reset_source(blank, territories)
+        fresh = _blank_game(blank)
         _load(records)
         if g < actions.shape[0]:
             s = games[thread]
@@ -221,12 +226,9 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
                 turns.roll_on(s)
             else:
                 _refuse(refused, step, g, actions[g])
-            rows = Outcomes(
-                outcomes.rewards[first:end],
-                outcomes.terminated[first:end],
-                outcomes.truncated[first:end],
-            )
-            note_outcome(games, thread, fresh, rows)
+            stepping.note_outcome(s, g, outcomes)
+            if s["phase"] == OVER:
+                stepping.start_anew(games, thread, fresh)
         write_views(views)
         _store(records)
 
@@ -240,21 +242,21 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         Adds the payoffs of games that end, then their number, to ``totals``; clears the outcomes.
         """
         thread, g = cuda.threadIdx.x, cuda.grid(1)
-        games, territories = cuda.shared.array(0, _RECORD), cuda.local.array(_ROW, numba.int64)
+        games = cuda.shared.array(0, _RECORD)
         own = cuda.local.array(totals_row, numba.float64)
         for k in range(players + 1):
             own[0, k] = 0.0
-        fresh = _reset_source(blank, territories)
+        fresh = _blank_game(blank)
         _load(records)
         for _ in range(decisions):
             write_views(views)
             if g < generators.shape[0]:
                 s = games[thread]
-                play_random_decision(s, views.legal_rows[g], generators, g)
+                stepping.play_random_decision(s, views.legal_rows[g], generators, g)
                 if s["phase"] == OVER:
                     turns.add_returns(s, own, 0)
                     own[0, players] += 1.0
-                    start_anew(games, thread, fresh)
+                    stepping.start_anew(games, thread, fresh)
             cuda.syncthreads()
         write_views(views)
         _clear(outcomes)
@@ -265,38 +267,6 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
     for kernel in (refresh, play, rollout):
         keep_gpu_code(kernel, (players, kind, threads))
     return Entries(threads, shared, refresh, play, rollout)
-
-
-_ROW = (1, TERRITORIES)  # scratch for shuffling
-
-
-@cuda.jit
-def set_up(records: U64, generators: U64, blank: U8, outcomes: Outcomes) -> None:
-    """Start a game in every record by its generator; clear the outcomes."""
-    thread, g = cuda.threadIdx.x, cuda.grid(1)
-    games, territories = cuda.shared.array(0, _RECORD), cuda.local.array(_ROW, numba.int64)
-    fresh = _reset_source(blank, territories)
-    if g < generators.shape[0]:
-        s = games[thread]
-        games[thread] = fresh.blank[0]
-        s["generator"] = generators[g]
-        turns.set_up(s, fresh.territories, 0)
-    _clear(outcomes)
-    _store(records)
-
-
-@cuda.jit
-def go_on(records: U64, blank: U8, n: Int) -> None:
-    """Roll what is due in every game, and start the next one where it is over."""
-    thread, g = cuda.threadIdx.x, cuda.grid(1)
-    games, territories = cuda.shared.array(0, _RECORD), cuda.local.array(_ROW, numba.int64)
-    fresh = _reset_source(blank, territories)
-    _load(records)
-    if g < n:
-        if games[thread]["phase"] == OVER:
-            start_anew(games, thread, fresh)
-        turns.roll_on(games[thread])
-    _store(records)
 
 
 @cuda.jit
@@ -324,7 +294,7 @@ def play_out(
     for _ in range(repeats):
         _load(records)
         if g < decisions.shape[0]:
-            play_out_once(games[cuda.threadIdx.x], generators, most, payoffs, decisions, g)
+            stepping.play_out_once(games[cuda.threadIdx.x], generators, most, payoffs, decisions, g)
         cuda.syncthreads()
     if g < decisions.shape[0]:
         for seat in range(payoffs.shape[1]):
@@ -339,5 +309,5 @@ def as_int64(numbers: Any, result: I64) -> None:
         result[g] = numbers[g]
 
 
-for _kernel in (set_up, go_on, find_illegal, sample, play_out, as_int64):
+for _kernel in (find_illegal, sample, play_out, as_int64):
     keep_gpu_code(_kernel, ())

@@ -196,20 +196,15 @@ class DeviceStates(DeviceArray):
 
     ``states["player"]`` is the array of that field, for fields of one byte.
 
-    Args:
-        n: number of games.
-        players: number of players, the same in all games.
-        check: as above.
-
     Attributes:
-        players: the argument.
+        players: number of players, the same in all games.
         words: the records as 64-bit words, with room for as many games as full blocks have.
     """
 
     def __init__(self, n: int, players: int, check: Callable[[], None] = lambda: None) -> None:
         self.players = players
-        rows = -(-n // kernels.MOST_THREADS) * kernels.MOST_THREADS
-        self.words = cuda.to_device(np.zeros(rows * STATE.itemsize // kernels.WORD, np.uint64))
+        words = kernels.full_blocks(n) * STATE.itemsize // kernels.WORD
+        self.words = cuda.to_device(np.zeros(words, np.uint64))
         super().__init__(self.words.view(np.uint8)[: n * STATE.itemsize].view(STATE), check)
 
     def __getitem__(self, field: str) -> DeviceArray:

@@ -1,12 +1,11 @@
 """Observations of a player: everything, from its own seat, with the Emperor's region first.
 
-Perfect information, ego-centric: seats, teams and regions are counted from the viewer's
-seat (clockwise), the viewer's team and the Emperor's region (clockwise, as the actions are). So
-the numbers depend neither on the seat nor on the rotation of the circle.
+Seats, teams and regions are counted from the viewer's seat (clockwise), the viewer's team and the
+Emperor's region (clockwise, as the actions are). So the numbers depend neither on the seat nor on
+the rotation of the circle.
 
-`layout` declares the blocks, once: offsets, spaces, scales, `unpack` and the documentation table
-follow from it. To add a block, add its `Block` there and the loop that writes it, to
-``out[at.NAME]`` and the entries after it, in `write_game`, `write_seat` or `write_regions`.
+A block is declared once, in `layout`, and written to ``out[at.NAME]`` and the entries after it, in
+`write_game`, `write_seat` or `write_regions`.
 """
 
 from __future__ import annotations
@@ -20,35 +19,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules, state
+from carolus_env.engine.kernels import packed
 from carolus_env.engine.kernels.courts import clans_held
-from carolus_env.engine.kernels.packed import (
-    ALL_BITS,
-    EACH_COUNT,
-    NOTHING,
-    WORD,
-    all_if,
-    eight_counts,
-    lanes,
-    where_equal,
-    write_eight,
-)
 from carolus_env.engine.kernels.regions import region_at, strength
-from carolus_env.engine.rules import (
-    CASTLES_TO_WIN,
-    CLANS,
-    DICE,
-    DISCS,
-    MAX_PLAYERS,
-    MAX_TEAMS,
-    OVER,
-    RESERVE,
-    TEAMS,
-    TERRITORIES,
-)
-from carolus_env.engine.state import Ints, States, as_states, check_rows, common_players, count_rows
 from carolus_env.system.arrays import F32, I8, I64, U8, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, separate
-from carolus_env.system.options import array, is_buffer
+from carolus_env.system.options import array
 from carolus_env.system.untrusted import shown
 
 VERSION: Final = 1
@@ -57,10 +34,12 @@ VERSION: Final = 1
 MIN_TEAMS: Final = 2
 ROUND_LIMIT: Final = 100  # rounds are counted up to here, to fit a byte and a scale
 COUNTABLE: Final = 48  # with at most this many paladins of each clan, every strength fits a byte
-LAST_SEAT: Final = MAX_PLAYERS - 1
-assert CLANS * COUNTABLE + TERRITORIES <= 255
+LAST_SEAT: Final = rules.MAX_PLAYERS - 1
+assert rules.CLANS * COUNTABLE + rules.TERRITORIES <= 255
 
-_FIRST = np.array([(1 << 8 * min(n, WORD)) - 1 for n in range(TERRITORIES + 1)], np.uint64)
+_FIRST = np.array(
+    [(1 << 8 * min(n, packed.WORD)) - 1 for n in range(rules.TERRITORIES + 1)], np.uint64
+)
 """``_FIRST[n]`` keeps the first n counts of a word, at most all."""
 _1, _63 = uint64(1), uint64(63)
 
@@ -80,50 +59,33 @@ def layout(players: int) -> tuple[Block, ...]:
     """Return the blocks of an observation in games of 2, 3 or 4 players, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
-    teams, seats = TEAMS[players], (players,)
-    regions, goal = (TERRITORIES,), CASTLES_TO_WIN[players]
+    p, r, clans, discs = players, rules.TERRITORIES, rules.CLANS, rules.DISCS
+    teams, dice, reserve = rules.TEAMS[p], rules.DICE[p], rules.RESERVE[p]
+    most = {field.name: field.high for field in state.FIELDS}
+    # fmt: off
     return (
         Block("phase", (4,), 1, 1, "one-hot: crown, disc, place, move; all 0 in other phases"),
-        Block(
-            "to_move",
-            seats,
-            1,
-            1,
-            "one-hot: seat that decides or rolls; all 0 when the game is over",
-        ),
-        Block("placements_left", (), DICE[players], DICE[players], "paladins still to play"),
+        Block("to_move", (p,), 1, 1, "one-hot: seat that decides or rolls; all 0 when the game is over"),
+        Block("placements_left", (), dice, dice, "paladins still to play"),
         Block("round", (), ROUND_LIMIT, ROUND_LIMIT, "rounds begun, counted up to 100"),
-        Block(
-            "rounds_left",
-            (),
-            ROUND_LIMIT,
-            ROUND_LIMIT,
-            "rounds left before the cut-off, this one included, counted up to 100",
-        ),
+        Block("rounds_left", (), ROUND_LIMIT, ROUND_LIMIT, "rounds left before the cut-off, this one included, counted up to 100"),
         Block("crown_deferred", (), 1, 1, "option crown_choice is deferred"),
-        Block("supply", (CLANS,), 197, 40, "paladins of each clan in the supply"),
-        Block("partner", seats, 1, 1, "seat is on the viewer's team (the viewer too)"),
-        Block(
-            "turn_order", (players, players), 1, 1, "one-hot for each seat: its place in `order`"
-        ),
-        Block("disc_played", (players, DISCS), 1, 1, "one-hot for each seat: disc of this round"),
-        Block("discs_in_hand", (players, DISCS), 1, 1, "1 for each disc in the hand of the seat"),
-        Block("crowns", seats, 9, RESERVE[players], "undecided crowns of each seat"),
-        Block("reserves", (players, CLANS), 9, RESERVE[players], "paladins in each reserve"),
-        Block("courts", (players, CLANS), 197, 10, "paladins in each court"),
-        Block("control", (players, CLANS), 1, 1, "1 where the seat controls the clan"),
-        Block("castles", (teams,), TERRITORIES, goal, "castles in play of each team"),
-        Block("region_exists", regions, 1, 1, "1 for each region in the circle"),
-        Block("region_castles", (teams, TERRITORIES), TERRITORIES, 4, "castles by team and region"),
-        Block("region_paladins", (CLANS, TERRITORIES), 200, 5, "paladins by clan and region"),
-        Block(
-            "region_strength",
-            (teams, TERRITORIES),
-            255,
-            10,
-            "strength by team and region, counted up to 255 (0 where no region is)",
-        ),
+        Block("supply", (clans,), most["supply"], 40, "paladins of each clan in the supply"),
+        Block("partner", (p,), 1, 1, "seat is on the viewer's team (the viewer too)"),
+        Block("turn_order", (p, p), 1, 1, "one-hot for each seat: its place in `order`"),
+        Block("disc_played", (p, discs), 1, 1, "one-hot for each seat: disc of this round"),
+        Block("discs_in_hand", (p, discs), 1, 1, "1 for each disc in the hand of the seat"),
+        Block("crowns", (p,), most["crowns"], reserve, "undecided crowns of each seat"),
+        Block("reserves", (p, clans), most["reserves"], reserve, "paladins in each reserve"),
+        Block("courts", (p, clans), most["courts"], 10, "paladins in each court"),
+        Block("control", (p, clans), 1, 1, "1 where the seat controls the clan"),
+        Block("castles", (teams,), most["castles"], rules.CASTLES_TO_WIN[p], "castles in play of each team"),
+        Block("region_exists", (r,), 1, 1, "1 for each region in the circle"),
+        Block("region_castles", (teams, r), most["region_castles"], 4, "castles by team and region"),
+        Block("region_paladins", (clans, r), most["region_paladins"], 5, "paladins by clan and region"),
+        Block("region_strength", (teams, r), 255, 10, "strength by team and region, counted up to 255 (0 where no region is)"),
     )
+    # fmt: on
 
 
 def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
@@ -162,9 +124,9 @@ def _scales(players: int) -> npt.NDArray[np.float32]:
 
 
 def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:
-    return np.concatenate(
-        [np.full(math.prod(b.shape), getattr(b, attribute), float) for b in layout(players)]
-    )
+    blocks = layout(players)
+    counts = [math.prod(block.shape) for block in blocks]
+    return np.repeat([float(getattr(block, attribute)) for block in blocks], counts)
 
 
 _namedtuple: Any = namedtuple  # Any: type checkers cannot know the fields
@@ -175,7 +137,7 @@ Offsets = _namedtuple("Offsets", ["players", "teams", "length", *slices(2)])
 def offsets(players: int) -> Any:
     """Return the `Offsets` of games of 2, 3 or 4 players."""
     starts = {name: where.start for name, where in slices(players).items()}
-    return Offsets(players=players, teams=TEAMS[players], length=length(players), **starts)
+    return Offsets(players=players, teams=rules.TEAMS[players], length=length(players), **starts)
 
 
 # Constants of the kernels: the compiler knows where each entry lies.
@@ -195,11 +157,11 @@ def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray
 
 
 def observe(
-    states: States,
-    viewers: Ints | None = None,
+    states: state.States,
+    viewers: state.Ints | None = None,
     *,
     dtype: npt.DTypeLike = np.uint8,
-    rows: Ints | None = None,
+    rows: state.Ints | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
     """Encode games with the same number of players as observations.
@@ -213,37 +175,27 @@ def observe(
 
     Returns:
         ``(M, length(players))`` of ``dtype``; ``out`` where it was given.
-
-    Raises:
-        ValueError: for mixed numbers of players, or a viewer, dtype or ``out`` that does not fit.
     """
-    as_states(states)
-    picked = check_rows(rows, len(states))
-    count = count_rows(picked, states)
-    players = common_players(states, "observations")
+    rows = state.check_rows(rows, len(state.as_states(states)))
+    players = state.common_players(states, "observations")
     dtype = observation_dtype("dtype", dtype)
-    shape = (count, length(players))
+    shape = (len(rows), length(players))
     if out is None:
         out = np.empty(shape, dtype)
-    elif not is_buffer(out, shape, dtype):
-        result = array("out", out)
-        raise ValueError(
-            f"out must be a contiguous, writeable {dtype} array of shape {shape}, "
-            f"got shape {result.shape} and dtype {result.dtype}"
-        )
+    state.check_buffer("out", out, shape, dtype)
     if viewers is None:
-        seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
+        seats = states["player"][rows].astype(np.int64)
     else:
         values = array("viewers", viewers)
         integral = values.dtype.kind in "iu"
-        if values.shape != (count,) or not integral or ((values < 0) | (values >= players)).any():
-            raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
+        if values.shape != shape[:1] or not integral or ((values < 0) | (values >= players)).any():
+            raise ValueError(f"viewers must be {len(rows)} seats from 0 to {players - 1}")
         seats = np.array(values, np.int64)
     if dtype == np.uint8:
-        _observe(states, picked, seats, out)
+        _observe(states, rows, seats, out)
     else:
         one_row = np.empty((1, shape[1]), np.uint8)
-        _observe_scaled(states, picked, seats, _scales(players), one_row, out)
+        _observe_scaled(states, rows, seats, _scales(players), one_row, out)
     return out
 
 
@@ -260,18 +212,16 @@ def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 @entry
 def _observe(states: Records, rows: I64, viewers: I64, out: U8) -> None:
-    for i in range(out.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        write_observation(states[g], viewers[i], out, i)
+    for i in range(rows.shape[0]):
+        write_observation(states[rows[i]], viewers[i], out, i)
 
 
 @entry
 def _observe_scaled(
     states: Records, rows: I64, viewers: I64, scale: F32, raw: U8, out: F32
 ) -> None:
-    for i in range(out.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        write_observation(states[g], viewers[i], raw, 0)
+    for i in range(rows.shape[0]):
+        write_observation(states[rows[i]], viewers[i], raw, 0)
         scale_observation(raw, 0, scale, out, i)
 
 
@@ -315,12 +265,12 @@ def write_game(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     phase, own_team = int64(s["phase"]), int64(s["team"][viewer])
     for k in range(4):
         out[at.phase + k] = phase == k + 1
-    out[at.to_move + clockwise_from(viewer, int64(s["player"]), at.players)] = phase != OVER
+    out[at.to_move + clockwise_from(viewer, int64(s["player"]), at.players)] = phase != rules.OVER
     out[at.placements_left] = s["placements_left"]
     out[at.round] = min(int64(s["round"]), ROUND_LIMIT)
     out[at.rounds_left] = rounds_left(s)
     out[at.crown_deferred] = s["crown_deferred"]
-    for clan in range(CLANS):
+    for clan in range(rules.CLANS):
         out[at.supply + clan] = s["supply"][clan]
     for place in range(at.players):
         k = clockwise_from(viewer, int64(s["order"][place]), at.players)
@@ -335,19 +285,19 @@ def write_seat(s: np.void, viewer: Int, seat: Int, k: Int, at: Any, out: U8) -> 
     out[at.partner + k] = s["team"][seat] == s["team"][viewer]
     out[at.crowns + k] = s["crowns"][seat]
     disc, hand = int64(s["discs_played"][seat]), int64(s["discs_in_hand"][seat])
-    out[at.disc_played + k * DISCS + max(disc - 1, 0)] = disc > 0
-    for i in range(DISCS):
-        out[at.discs_in_hand + k * DISCS + i] = hand >> i & 1
-    for clan in range(CLANS):
-        out[at.reserves + k * CLANS + clan] = s["reserves"][seat, clan]
-        out[at.courts + k * CLANS + clan] = s["courts"][seat, clan]
-        out[at.control + k * CLANS + clan] = int64(s["control"][clan]) == seat
+    out[at.disc_played + k * rules.DISCS + max(disc - 1, 0)] = disc > 0
+    for i in range(rules.DISCS):
+        out[at.discs_in_hand + k * rules.DISCS + i] = hand >> i & 1
+    for clan in range(rules.CLANS):
+        out[at.reserves + k * rules.CLANS + clan] = s["reserves"][seat, clan]
+        out[at.courts + k * rules.CLANS + clan] = s["courts"][seat, clan]
+        out[at.control + k * rules.CLANS + clan] = int64(s["control"][clan]) == seat
 
 
 @kernel
 def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the blocks of the regions, which are the last."""
-    own_team, clans = int64(s["team"][viewer]), NOTHING
+    own_team, clans = int64(s["team"][viewer]), packed.NOTHING
     for seat in range(at.players):  # bit k of count c: clan c is held by the k-th team
         k = clockwise_from(own_team, int64(s["team"][seat]), at.teams)
         clans |= clans_held(s, seat) << uint64(k)
@@ -358,7 +308,9 @@ def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
 def write_all_regions(s: np.void, own_team: Int, clans: Bits, teams: Int, out: U8, to: Int) -> None:
     """Write the first eight regions, then the last eight of 15, from entry ``to`` on."""
     for half in range(2):
-        write_eight_regions(s, own_team, clans, (TERRITORIES - WORD) * half, teams, out, to)
+        write_eight_regions(
+            s, own_team, clans, (rules.TERRITORIES - packed.WORD) * half, teams, out, to
+        )
 
 
 @kernel
@@ -382,19 +334,19 @@ def write_eight_regions(
     )
     owners = eight_regions(s["region_owner"], region, count)
     castles = eight_regions(s["region_castles"], region, count) & exist
-    castles_to = to + TERRITORIES + first
-    paladins_to = castles_to + TERRITORIES * teams
-    strengths_to = paladins_to + TERRITORIES * CLANS
-    write_eight(exist & EACH_COUNT, out, to + first)
-    for clan in range(CLANS):
-        write_eight(paladins[clan], out, paladins_to + TERRITORIES * clan)
-    for k in range(MAX_TEAMS):
+    castles_to = to + rules.TERRITORIES + first
+    paladins_to = castles_to + rules.TERRITORIES * teams
+    strengths_to = paladins_to + rules.TERRITORIES * rules.CLANS
+    packed.write_eight(exist & packed.EACH_COUNT, out, to + first)
+    for clan in range(rules.CLANS):
+        packed.write_eight(paladins[clan], out, paladins_to + rules.TERRITORIES * clan)
+    for k in range(rules.MAX_TEAMS):
         if k < MIN_TEAMS or k < teams:  # known for the first two
-            power = castles & lanes(where_equal(owners, team_at(own_team, k, teams)))
-            write_eight(power, out, castles_to + TERRITORIES * k)
-            for clan in range(CLANS):
-                power += paladins[clan] & all_if(clans, 8 * clan + k)
-            write_eight(power, out, strengths_to + TERRITORIES * k)
+            power = castles & packed.lanes(packed.where_equal(owners, team_at(own_team, k, teams)))
+            packed.write_eight(power, out, castles_to + rules.TERRITORIES * k)
+            for clan in range(rules.CLANS):
+                power += paladins[clan] & packed.all_if(clans, 8 * clan + k)
+            packed.write_eight(power, out, strengths_to + rules.TERRITORIES * k)
 
 
 @kernel
@@ -403,9 +355,9 @@ def eight_regions(counts: U8 | I8, region: Int, count: Int) -> Bits:
 
     Region 0 comes after the last. Where there are fewer than eight, the rest is undefined.
     """
-    low, high = eight_counts(counts, 0), eight_counts(counts, WORD)
+    low, high = packed.eight_counts(counts, 0), packed.eight_counts(counts, packed.WORD)
     rest = count - region  # region 0 comes that many places after `region`
-    far, wraps_late = uint64(region >> 3) * ALL_BITS, uint64(rest >> 3) * ALL_BITS
+    far, wraps_late = uint64(region >> 3) * packed.ALL_BITS, uint64(rest >> 3) * packed.ALL_BITS
     start, behind = (low & ~far) | (high & far), high & ~far
     bits = uint64(8 * (region & 7))
     ahead = (start >> bits) | ((behind << _1) << (_63 - bits))
@@ -417,9 +369,9 @@ def write_large_strengths(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the strengths again, in games where one may be more than a byte holds."""
     for k in range(at.teams):
         team = team_at(int64(s["team"][viewer]), k, at.teams)
-        for i in range(TERRITORIES):
+        for i in range(rules.TERRITORIES):
             power = strength(s, region_at(s, i), team) if i < int64(s["regions"]) else 0
-            out[at.region_strength + k * TERRITORIES + i] = min(power, 255)
+            out[at.region_strength + k * rules.TERRITORIES + i] = min(power, 255)
 
 
 @kernel

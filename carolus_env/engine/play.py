@@ -1,9 +1,8 @@
 """Decisions in thousands of games in one call: what is legal, a step, results.
 
 Every function takes a batch of games, ``(N,)`` of dtype `engine.state.STATE`, and works in place
-where it changes something. ``rows`` picks games by index, each at most once; the default is
-all. All input is checked before the first game is changed: after an error every game is as it
-was.
+where it changes something. ``rows`` are the indices of ``M`` games, each at most once; None: all.
+All input is checked first: after an error every game is as it was.
 
     >>> import carolus_env as ce
     >>> games = ce.new_games(ce.Rules(players=3), 4, seed=7)
@@ -13,6 +12,7 @@ was.
 
 from __future__ import annotations
 
+import copyreg
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,32 +20,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels import courts, legal, regions, turns
-from carolus_env.engine.rules import (
-    ACTIONS,
-    MAX_PLAYERS,
-    OVER,
-    PHASE_NAMES,
-    ROLL,
-    action_text,
-)
 from carolus_env.engine.state import (
-    ALL_ROWS,
     STATE,
     Ints,
     States,
     as_states,
+    check_buffer,
     check_rows,
     common_players,
-    count_rows,
     single,
 )
-from carolus_env.engine.stepping import play_out_once
+from carolus_env.engine.stepping import first_illegal, play_out_once
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.machine import check_threads, runs, together
-from carolus_env.system.options import array, is_buffer, whole_number
+from carolus_env.system.options import array, whole_number
 
 
 class IllegalActionError(ValueError):
@@ -60,23 +52,15 @@ class IllegalActionError(ValueError):
 
     def __init__(self, game: int, player: int, phase: str, action: int, legal: list[int]) -> None:
         self.game, self.player, self.action, self.legal = game, player, action, legal
-        meaning = f" ({action_text(action)})" if 0 <= action < ACTIONS else ""
+        known = 0 <= action < rules.ACTIONS
+        meaning = f" ({rules.action_text(action)})" if known else ""
         super().__init__(
             f"game {game}: player {player} may not play action {action}{meaning} "
             f"in phase {phase}; legal are {_ranges(legal)}"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
-        return (_rebuild_error, (type(self), self.args[0], self.__dict__.copy()))
-
-
-def _rebuild_error(
-    kind: type[IllegalActionError], text: str, attributes: dict[str, Any]
-) -> IllegalActionError:
-    error = kind.__new__(kind)
-    error.args = (text,)
-    error.__dict__.update(attributes)
-    return error
+    def __reduce__(self) -> tuple[Any, ...]:  # by the text: `__init__` takes other arguments
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__.copy()  # type: ignore
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -96,27 +80,22 @@ def legal_masks(
 ) -> npt.NDArray[np.int8]:
     """Return masks of the legal actions; all 0 where a roll is due or the game is over.
 
-    Args:
-        states: ``(N,)`` games.
-        rows: ``(M,)`` games to read; None: all.
-        out: ``(M, 95)`` int8 to write into instead of a new array.
-
     Returns:
         ``(M, 95)`` int8; ``out`` where it was given.
     """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    shape = (count_rows(rows, states), ACTIONS)
+    rows = check_rows(rows, len(as_states(states)))
+    shape = (len(rows), rules.ACTIONS)
     if out is None:
         out = np.empty(shape, np.int8)
-    elif not is_buffer(out, shape, np.int8):
-        buffer = array("out", out)
-        raise ValueError(
-            f"out must be a contiguous, writeable int8 array of shape {shape}, "
-            f"got shape {buffer.shape} and dtype {buffer.dtype}"
-        )
+    check_buffer("out", out, shape, np.int8)
     _write_masks(states, rows, out)
     return out
+
+
+@entry
+def _write_masks(states: Records, rows: I64, masks: I8) -> None:
+    for i in range(rows.shape[0]):
+        legal.write_mask(legal.legal_set(states[rows[i]]), masks, i)
 
 
 def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
@@ -127,19 +106,10 @@ def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
 def are_legal(
     states: States, actions: npt.NDArray[np.integer[Any]], *, rows: Ints | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Return whether each game's action is legal; actions may be any integers.
-
-    Args:
-        states: ``(N,)`` games.
-        actions: ``(M,)`` integers.
-        rows: ``(M,)`` games; None: all.
-
-    Returns:
-        ``(M,)`` bool.
-    """
+    """Return whether each game's action, any integer, is legal: ``(M,)`` bool."""
     masks = legal_masks(states, rows=rows)
     actions = whole_numbers(actions, "actions", len(masks))
-    inside = (actions >= 0) & (actions < ACTIONS)
+    inside = (actions >= 0) & (actions < rules.ACTIONS)
     return inside & (masks[np.arange(len(masks)), np.where(inside, actions, 0)] == 1)
 
 
@@ -158,28 +128,37 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
         ValueError: when a game is over or waits for a roll, or an array has the wrong shape.
         TypeError: when actions are not integers (NaN included).
     """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    actions = whole_numbers(actions, "actions", count_rows(rows, states))
+    rows = check_rows(rows, len(as_states(states)))
+    actions = whole_numbers(actions, "actions", len(rows))
     wrong = _step(states, rows, actions, roll)
     if wrong >= 0:
-        game = int(rows[wrong]) if rows is not ALL_ROWS else wrong
-        raise refusal(states, game, int(actions[wrong]))
+        raise refusal(states, int(rows[wrong]), int(actions[wrong]))
+
+
+@entry
+def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
+    """Play the actions; or return the index of an illegal one, else -1."""
+    wrong = first_illegal(states, rows, actions)
+    if wrong < 0:
+        for i in range(rows.shape[0]):
+            turns.play(states[rows[i]], actions[i])
+            if roll:
+                turns.roll_on(states[rows[i]])
+    return wrong
 
 
 def refusal(states: States, game: int, action: int) -> ValueError:
     """Return the error to raise for ``action`` in ``game``, which says why it cannot be played."""
     state = states[game]
-    if state["phase"] == OVER:
+    if state["phase"] == rules.OVER:
         return ValueError(f"game {game} is over: no action can be played, got {action}")
-    if state["phase"] == ROLL:
+    if state["phase"] == rules.ROLL:
         return ValueError(
             f"game {game} waits for a roll of {state['dice_due']} dice by player "
             f"{state['player']}, not for action {action}"
         )
-    phase = PHASE_NAMES[int(state["phase"])]
-    legal_now = legal_actions(state).tolist()
-    return IllegalActionError(game, int(state["player"]), phase, action, legal_now)
+    phase, player = rules.PHASE_NAMES[int(state["phase"])], int(state["player"])
+    return IllegalActionError(game, player, phase, action, legal_actions(state).tolist())
 
 
 def random_actions(
@@ -195,40 +174,17 @@ def random_actions(
     Returns:
         ``(M,)`` int64.
     """
-    as_states(states)
-    rows = check_rows(rows, len(states))
+    rows = check_rows(rows, len(as_states(states)))
     check_streams(generators, states)
-    actions = np.empty(count_rows(rows, states), np.int64)
+    actions = np.empty(len(rows), np.int64)
     _random_actions(states, rows, generators, actions)
     return actions
 
 
 @entry
-def _write_masks(states: Records, rows: I64, masks: I8) -> None:
-    for i in range(masks.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        legal.write_mask(legal.legal_set(states[g]), masks, i)
-
-
-@entry
-def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
-    """Carry out the actions; return the first index of an illegal one, else -1."""
-    for i in range(actions.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        if not legal.is_legal(states[g], actions[i]):
-            return i
-    for i in range(actions.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        turns.play(states[g], actions[i])
-        if roll:
-            turns.roll_on(states[g])
-    return -1
-
-
-@entry
 def _random_actions(states: Records, rows: I64, generators: U64, actions: I64) -> None:
-    for i in range(actions.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
+    for i in range(rows.shape[0]):
+        g = rows[i]
         actions[i] = legal.draw_action(legal.legal_set(states[g]), generators, g)
 
 
@@ -246,9 +202,24 @@ def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     return powers, strongest
 
 
+@entry
+def _write_strengths(states: Records, powers: I64, strongest: I64) -> None:
+    s = states[0]
+    for k in range(powers.shape[0]):
+        region = regions.region_at(s, k)
+        strongest[k] = regions.strongest_team(s, region)
+        for team in range(powers.shape[1]):
+            powers[k, team] = regions.strength(s, region, team)
+
+
 def any_clan_can_be_taken(state: np.void) -> bool:
     """Return whether a crown can become a paladin: the supply, or every court, holds some clan."""
     return bool(_any_clan(single(state)))
+
+
+@entry
+def _any_clan(states: Records) -> Any:
+    return courts.any_can_be_taken(states[0])
 
 
 # ------------------------------------------------------------------------------------ the end
@@ -256,7 +227,7 @@ def any_clan_can_be_taken(state: np.void) -> bool:
 
 def is_over(states: States) -> npt.NDArray[np.bool_]:
     """Return a mask of the games ended by the rules, `max_rounds` or forfeit: ``(N,)`` bool."""
-    return as_states(states)["phase"] == OVER
+    return as_states(states)["phase"] == rules.OVER
 
 
 def returns(states: States) -> npt.NDArray[np.float64]:
@@ -281,40 +252,9 @@ def _of_seats(
     states: States, write: Callable[[States, npt.NDArray[np.float64]], None]
 ) -> npt.NDArray[np.float64]:
     """Return an array ``(N, players)`` float64 that an entry writes, a number for each seat."""
-    as_states(states)
-    result = np.zeros((len(states), MAX_PLAYERS))
+    result = np.zeros((len(as_states(states)), rules.MAX_PLAYERS))
     write(states, result)
     return result[:, : states["players"].max(initial=2)]
-
-
-def forfeit(states: States, *, rows: Ints | None = None) -> None:
-    """End games by forfeit: the team to move loses and the others share the win.
-
-    Not a rule of the game: an option of environments for illegal actions.
-
-    Raises:
-        ValueError: when a game is over already.
-    """
-    as_states(states)
-    chosen = np.arange(len(states)) if rows is None else check_rows(rows, len(states))
-    if (states["phase"][chosen] == OVER).any():
-        raise ValueError("a finished game cannot be forfeited")
-    _forfeit(states, chosen)
-
-
-@entry
-def _write_strengths(states: Records, powers: I64, strongest: I64) -> None:
-    s = states[0]
-    for k in range(powers.shape[0]):
-        region = regions.region_at(s, k)
-        strongest[k] = regions.strongest_team(s, region)
-        for team in range(powers.shape[1]):
-            powers[k, team] = regions.strength(s, region, team)
-
-
-@entry
-def _any_clan(states: Records) -> Any:
-    return courts.any_can_be_taken(states[0])
 
 
 @entry
@@ -327,6 +267,20 @@ def _write_returns(states: Records, payoffs: F64) -> None:
 def _write_win_shares(states: Records, shares: F64) -> None:
     for g in range(states.shape[0]):
         turns.write_win_shares(states[g], shares, g)
+
+
+def forfeit(states: States, *, rows: Ints | None = None) -> None:
+    """End games by forfeit: the team to move loses and the others share the win.
+
+    Not a rule of the game: an option of environments for illegal actions.
+
+    Raises:
+        ValueError: when a game is over already.
+    """
+    rows = check_rows(rows, len(as_states(states)))
+    if (states["phase"][rows] == rules.OVER).any():
+        raise ValueError("a finished game cannot be forfeited")
+    _forfeit(states, rows)
 
 
 @entry
@@ -369,9 +323,6 @@ def playout(
         most_decisions: a playout that takes more is cut off and counts 0 for every seat: without
             ``max_rounds`` a game may never end.
         threads: threads that share the work; the results are the same.
-
-    Raises:
-        ValueError: for mixed numbers of players, or another argument that does not fit.
     """
     check_threads(threads)
     repeats = whole_number("repeats", repeats, 1)
@@ -379,36 +330,23 @@ def playout(
     games: Any = states
     if getattr(games, "on_gpu", False):
         return Playouts(*games.play_out(generators, repeats, most_decisions))
-    as_states(states)
-    check_streams(generators, states)
-    players = common_players(states, "returns")
-    payoffs = np.zeros((len(states), players), np.float32)
+    check_streams(generators, as_states(states))
+    payoffs = np.zeros((len(states), common_players(states, "returns")), np.float32)
     decisions = np.zeros(len(states), np.int64)
-    together(
-        lambda rows: _play_out(
-            states[rows],
-            generators[rows],
-            repeats,
-            most_decisions,
-            np.zeros(1, STATE),
-            payoffs[rows],
-            decisions[rows],
-        ),
-        runs(len(states), threads),
-    )
+
+    def play_out(rows: slice) -> None:
+        results = np.zeros(1, STATE), payoffs[rows], decisions[rows]
+        _play_out(states[rows], generators[rows], repeats, most_decisions, *results)
+
+    together(play_out, runs(len(states), threads))
     return Playouts(payoffs, decisions)
 
 
 @entry
 def _play_out(
-    states: Records,
-    generators: U64,
-    repeats: Int,
-    most_decisions: Int,
-    scratch: Records,
-    payoffs: F32,
-    decisions: I64,
-) -> None:
+    states: Records, generators: U64, repeats: Int, most_decisions: Int,
+    scratch: Records, payoffs: F32, decisions: I64,
+) -> None:  # fmt: skip
     for g in range(states.shape[0]):
         for _ in range(repeats):
             scratch[0] = states[g]
@@ -421,12 +359,7 @@ def _play_out(
 
 
 def whole_numbers(values: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
-    """Return ``count`` integers as a contiguous int64 array, copied only if necessary.
-
-    Raises:
-        TypeError: when they are not integers.
-        ValueError: when they are not ``count``.
-    """
+    """Check ``count`` integers; return them as a contiguous int64 array."""
     numbers = array(what, values)
     if numbers.dtype.kind not in "iu":
         nan = " with NaN" if numbers.dtype.kind == "f" and np.isnan(numbers).any() else ""

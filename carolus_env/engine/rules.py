@@ -1,8 +1,6 @@
 """The rules as data: sizes, options and the 95 actions. Nothing here plays.
 
-Every number that two parts of the project must agree on (sizes of the board, phases, action
-numbers) is written once, in this file. Sources: the rulebook's pages on 2, 3 and 4 players, and
-the project's rulings (docs/rules.md).
+Sources: the rulebook's pages on 2, 3 and 4 players, and the project's rulings (docs/rules.md).
 """
 
 from __future__ import annotations
@@ -160,16 +158,11 @@ Partners = Literal["opposite", "adjacent"]
 class Rules:
     """Number of players and options of a game; every default is the printed rulebook's.
 
-    What a field says about itself is all that commands, environments, configs, forms and tables
-    know of it (`system.options`).
-
-    Raises:
-        ValueError: for a value that no game can have; the text names it and what is allowed.
+    What a field says about itself is all that the game's record, commands, environments, configs,
+    forms and tables know of it (`system.options`).
     """
 
-    players: int = option(
-        2, "players of a game; four are two teams of partners", among=(2, MAX_PLAYERS)
-    )
+    players: int = option(2, "players of a game; four are two teams of partners", among=(2, 4))
     crown_choice: CrownChoice = option(
         "on_roll",
         "when crowns are decided: at once, or at the start of their player's next turn",
@@ -227,11 +220,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, rules: Mapping[str, Any]) -> Rules:
-        """Read the ``rules`` object of a game record; absent keys take their defaults.
-
-        Raises:
-            ValueError: for an unknown key or an impossible value.
-        """
+        """Read the ``rules`` object of a game record; absent keys take their defaults."""
         untrusted.only(rules, OPTIONS, "rules")
         return cls(**rules)
 
@@ -261,10 +250,7 @@ OPTIONS: Final = declared(Rules)
 
 
 class RuleOptions(TypedDict, total=False):
-    """The options of `Rules` but ``players`` as keywords, for type checkers and editors.
-
-    Environments take ``**rules: Unpack[RuleOptions]``; a test compares the two classes.
-    """
+    """The options of `Rules` but ``players`` as keywords, for type checkers and editors."""
 
     crown_choice: CrownChoice
     partners: Partners

@@ -12,13 +12,7 @@ import numpy.typing as npt
 
 from carolus_env.engine import chance
 from carolus_env.engine.kernels import turns
-from carolus_env.engine.rules import (
-    CLANS,
-    MAX_PLAYERS,
-    PALADINS_LAID_OUT,
-    TERRITORIES,
-    Rules,
-)
+from carolus_env.engine.rules import CLANS, MAX_PLAYERS, PALADINS_LAID_OUT, TERRITORIES, Rules
 from carolus_env.engine.state import (
     KEPT_FIELDS,
     OPTION_FIELDS,
@@ -54,64 +48,30 @@ def new_games(
             each clan. None: shuffled by the game's generator.
         first_player: seat, or ``(n,)`` seats. None: drawn by the game's generator.
         roll: True rolls the set-up, up to the first decision; False stops before its first roll.
-
-    Returns:
-        ``(n,)`` of dtype `STATE`.
-
-    Raises:
-        ValueError: for impossible territories, seats, seeds or ``n``.
     """
     n = whole_number("n, the number of games,", n, 0)
     states = blank_games(rules, n)
     states["generator"] = seed_generators(seed, n)
-
-    clans = np.zeros((n, TERRITORIES), np.int64)
-    shuffle = territories is None
     if territories is not None:
-        clans[:] = _territories(territories, n)
-    seats = np.full(n, -1, np.int64)
+        states["region_first"][:, :TERRITORIES] = _territories(territories, n)
+    seats = np.full(n, -1)
     if first_player is not None:
         seats[:] = _first_players(first_player, n, rules.players)
-    _set_up(states, clans, shuffle, seats)
+    _set_up(states, territories is None, seats)
     if roll:  # a separate entry, compiled only when needed
         chance.roll(states)
     return states
 
 
-def blank_games(rules: Rules, n: int) -> States:
-    """Return ``n`` records that hold only the rules, without a set-up."""
-    instance("rules", rules, Rules, "carolus_env.Rules")
-    states = np.zeros(n, STATE)
-    for option, code in rules.to_codes().items():
-        states[OPTION_FIELDS[option]] = code
-    states["teams"] = rules.teams
-    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
-    return states
-
-
-def next_games(states: States) -> States:
-    """Return new games with the rules and generators of ``states``, at the first decision.
-
-    Returns:
-        ``(N,)`` games; ``states`` are unchanged.
-    """
-    fresh = np.zeros(len(as_states(states)), STATE)
-    for name in KEPT_FIELDS:
-        fresh[name] = states[name]
-    clans = np.zeros((len(states), TERRITORIES), np.int64)
-    _set_up(fresh, clans, True, np.full(len(states), -1, np.int64))
-    chance.roll(fresh)
-    return fresh
-
-
-def rules_of(state: np.void) -> Rules:
-    """Return the rules of one game, e.g. ``rules_of(states[0])``.
-
-    Raises:
-        TypeError: when it is no game.
-    """
-    state = single(state)[0]
-    return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
+@entry
+def _set_up(states: Records, shuffle: bool, first_players: I64) -> None:
+    for g in range(states.shape[0]):
+        s = states[g]
+        if shuffle:
+            turns.shuffle_territories(s)
+        turns.lay_out(s)
+        seat = first_players[g]
+        turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))
 
 
 def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
@@ -127,7 +87,7 @@ def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
                 f"territories must hold each clan 0 to {CLANS - 1} exactly "
                 f"{PALADINS_LAID_OUT} times, got {row.tolist()}"
             )
-    return clans.astype(np.int64)
+    return clans
 
 
 def _first_players(value: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
@@ -139,18 +99,34 @@ def _first_players(value: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np
         )
     if ((seats < 0) | (seats >= players)).any():
         raise ValueError(f"first_player must be from 0 to {players - 1}, got {value!r}")
-    return seats.astype(np.int64)
+    return seats
 
 
-@entry
-def _set_up(states: Records, territories: I64, shuffle: bool, first_players: I64) -> None:
-    for g in range(states.shape[0]):
-        s = states[g]
-        if shuffle:
-            turns.shuffle_territories(s, territories, g)
-        turns.lay_out(s, territories, g)
-        seat = first_players[g]
-        turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))
+def blank_games(rules: Rules, n: int) -> States:
+    """Return ``n`` records that hold only the rules, without a set-up."""
+    instance("rules", rules, Rules, "carolus_env.Rules")
+    states = np.zeros(n, STATE)
+    for option, code in rules.to_codes().items():
+        states[OPTION_FIELDS[option]] = code
+    states["teams"] = rules.teams
+    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
+    return states
+
+
+def next_games(states: States) -> States:
+    """Return new games with the rules and generators of ``states``, at the first decision."""
+    fresh = np.zeros(len(as_states(states)), STATE)
+    for name in KEPT_FIELDS:
+        fresh[name] = states[name]
+    _set_up(fresh, True, np.full(len(states), -1))
+    chance.roll(fresh)
+    return fresh
+
+
+def rules_of(state: np.void) -> Rules:
+    """Return the rules of one game, e.g. ``rules_of(states[0])``."""
+    state = single(state)[0]
+    return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
 
 
 # ------------------------------------------------------------------------------------ deals

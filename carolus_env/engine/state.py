@@ -6,7 +6,7 @@ bits are always zero, so two games are equal exactly when their bytes are equal.
 most 15 regions; fields for 16 make the counts of the whole circle two machine words.
 
 `FIELDS` is the one description of the layout: the dtype, the documentation table and the range
-checks are made from it.
+checks are made from it. Options of `Rules` are fields by themselves.
 """
 
 from __future__ import annotations
@@ -17,16 +17,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.rules import (
-    CLANS,
-    MAX_PLAYERS,
-    MAX_TEAMS,
-    OPTIONS,
-    PHASE_NAMES,
-    REASON_NAMES,
-    TERRITORIES,
-)
-from carolus_env.system.options import array
+from carolus_env.engine import rules
+from carolus_env.system.options import array, is_buffer
 from carolus_env.system.untrusted import shown
 
 
@@ -42,41 +34,43 @@ class Field(NamedTuple):
     option: str | None = None  # the option of `Rules` that it holds, by `Rules.to_codes`
 
 
-def _option(name: str, dtype: str, option: str) -> Field:
-    """Return the field of an option of `Rules`."""
-    among, or_none = OPTIONS[option].among, OPTIONS[option].or_none
+_NAMES: Final = {"crown_choice": "crown_deferred", "partners": "partners_adjacent"}
+
+
+def _option(option: str) -> Field:
+    """Return the field of an option of `Rules`: its name, or what its 1 means."""
+    among, or_none = rules.OPTIONS[option].among, rules.OPTIONS[option].or_none
     meaning, (low, high) = f"option {option}", (among[0], among[-1])
     if isinstance(low, str):
         meaning += f" ({', '.join(f'{i} {word}' for i, word in enumerate(among))})"
         low, high = 0, len(among) - 1
     elif or_none:
         meaning, low = meaning + " (0 None)", 0
-    return Field(name, dtype, (), low, high, meaning, option)
+    dtype = "u1" if high < 256 else "<u2"
+    return Field(_NAMES.get(option, option), dtype, (), low, high, meaning, option)
 
 
 CIRCLE: Final = 16  # entries of a field about regions
-assert CIRCLE > TERRITORIES
+assert CIRCLE > rules.TERRITORIES
 
-_P, _T, _C, _R = MAX_PLAYERS, MAX_TEAMS, CLANS, CIRCLE
+_P, _T, _C, _R = rules.MAX_PLAYERS, rules.MAX_TEAMS, rules.CLANS, CIRCLE
 
 # fmt: off
 FIELDS: Final = (
     Field("generator",         "<u8", (),       0, 2**64 - 1, "SplitMix64 state; every roll of the game comes from it"),
     Field("round",             "<u4", (),       0, 2**32 - 1, "rounds begun; 0 during the set-up"),
-    _option("max_rounds",        "<u2", "max_rounds"),
-    _option("players",           "u1",  "players"),
+    _option("max_rounds"),
+    _option("players"),
     Field("teams",             "u1",  (),       2, 3,     "number of teams"),
-    _option("crown_deferred",    "u1",  "crown_choice"),
-    _option("partners_adjacent", "u1",  "partners"),
-    _option("paladins_per_clan", "u1",  "paladins_per_clan"),
-    Field("phase",             "u1",  (),       0, 5,     "what is due: " + ", ".join(f"{i} {name}" for i, name in enumerate(PHASE_NAMES))),
+    *(_option(name) for name in rules.OPTIONS if name not in ("max_rounds", "players")),
+    Field("phase",             "u1",  (),       0, 5,     "what is due: " + ", ".join(f"{i} {name}" for i, name in enumerate(rules.PHASE_NAMES))),
     Field("player",            "u1",  (),       0, 3,     "seat that decides or rolls next; 0 when the game is over"),
     Field("turn",              "u1",  (),       0, 3,     "index of that seat in `order`; 0 when the game is over"),
     Field("dice_due",          "u1",  (),       0, 9,     "dice of the roll that is due; 0 outside phase roll"),
     Field("placements_left",   "u1",  (),       0, 4,     "paladins still to play this turn; 0 outside phase place"),
     Field("regions",           "u1",  (),       2, 15,    "regions in the circle"),
     Field("emperor",           "u1",  (),       0, 14,    "index of the region where the Emperor stands"),
-    Field("reason",            "u1",  (),       0, 4,     "why the game ended: " + ", ".join(f"{i} {name or 'not over'}" for i, name in enumerate(REASON_NAMES))),
+    Field("reason",            "u1",  (),       0, 4,     "why the game ended: " + ", ".join(f"{i} {name or 'not over'}" for i, name in enumerate(rules.REASON_NAMES))),
     Field("winners",           "u1",  (),       0, 7,     "bit t: team t has won or shares the win"),
     Field("team",              "u1",  (_P,),    0, 2,     "team of each seat"),
     Field("order",             "u1",  (_P,),    0, 3,     "seats in opening order; in action order once every disc is played"),
@@ -101,27 +95,24 @@ assert STATE.itemsize <= 256
 
 OPTION_FIELDS: Final = {field.option: field.name for field in FIELDS if field.option}
 """The field of each option of `Rules`."""
-assert OPTION_FIELDS.keys() == OPTIONS.keys()
 
 KEPT_FIELDS: Final = ("generator", "teams", "team", *OPTION_FIELDS.values())
 """Fields that a new game keeps of the one before: the rules and the generator."""
 
 States = npt.NDArray[np.void]
 """A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
-
-
 Ints = npt.NDArray[np.integer[Any]]
 
-ALL_ROWS: Final = np.zeros(0, np.int64)  # to the kernels, no rows at all means every row
+_EVERY = np.arange(1 << 16)
 
 
 def as_states(states: Any, what: str = "states") -> States:
     """Check that ``states`` is a batch that the kernels can work on, and return it unchanged."""
     if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
+        got = type(states).__name__
         if isinstance(states, np.ndarray):
-            got = f"an array of shape {states.shape} and dtype {_short(states.dtype)}"
-        else:
-            got = f"{type(states).__name__}"
+            dtype = "record of other fields" if states.dtype.names else str(states.dtype)
+            got = f"an array of shape {states.shape} and dtype {dtype}"
         raise TypeError(f"{what} must be a one-dimensional array of game records, got {got}")
     if not (states.flags.c_contiguous and states.flags.writeable):
         raise TypeError(
@@ -131,14 +122,10 @@ def as_states(states: Any, what: str = "states") -> States:
     return states
 
 
-def _short(dtype: np.dtype[Any]) -> str:
-    return "record of other fields" if dtype.names else str(dtype)
-
-
 def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
-    """Check the ``rows`` of a call on a batch of ``games``; returns what kernels take."""
+    """Return the indices of the games that a call means, all where ``rows`` is None."""
     if rows is None:
-        return ALL_ROWS
+        return _EVERY[:games] if games <= len(_EVERY) else np.arange(games)
     rows = array("rows", rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise TypeError(
@@ -152,9 +139,14 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
     return checked
 
 
-def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
-    """Return the number of games that the checked ``rows`` pick."""
-    return len(states) if rows is ALL_ROWS else len(rows)
+def check_buffer(name: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+    """Check that a kernel can write an array of that shape and dtype into ``value``."""
+    if not is_buffer(value, shape, dtype):
+        given = array(name, value)
+        raise ValueError(
+            f"{name} must be a contiguous, writeable {np.dtype(dtype)} array of shape {shape}, "
+            f"got shape {given.shape} and dtype {given.dtype}"
+        )
 
 
 def single(state: np.void | States) -> States:
@@ -170,25 +162,18 @@ RAW: Final = np.dtype((np.void, STATE.itemsize))
 
 
 def copy(states: States) -> States:
-    """Copy games, ``(N,)``: ``states.copy()``, but faster, as raw bytes.
-
-    Raises:
-        TypeError: when ``states`` is no batch of games.
-    """
+    """Copy games, ``(N,)``: ``states.copy()``, but faster, as raw bytes."""
     copied: States = as_states(states).view(RAW).copy().view(STATE)
     return copied
 
 
 def pick(states: States, rows: Ints) -> States:
-    """Copy the games at ``rows``: ``states[rows]``, but faster, as raw bytes.
+    """Copy the games at ``rows``, ``(M,)``: ``states[rows]``, but faster, as raw bytes.
 
-    Args:
-        states: ``(N,)`` games.
-        rows: ``(M,)`` row numbers, in any order; a game may be picked several times.
+    Rows may be in any order, and name a game several times.
 
     Raises:
         IndexError: when there is no such row.
-        TypeError: when ``states`` is no batch of games.
     """
     try:
         picked: States = as_states(states).view(RAW)[rows].view(STATE)
@@ -234,11 +219,8 @@ def check_ranges(states: States) -> None:
 
 def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
     """Return a mask of the games that are equal by value, generator included: ``(N,)`` bool."""
-    return np.all(_rows(a) == _rows(b), axis=1)
-
-
-def _rows(states: States) -> npt.NDArray[np.uint8]:
-    return as_states(states).view(np.uint8).reshape(len(states), STATE.itemsize)
+    bytes_a, bytes_b = (as_states(s).view(np.uint8).reshape(len(s), -1) for s in (a, b))
+    return np.all(bytes_a == bytes_b, axis=1)
 
 
 def winning_teams(state: np.void) -> list[int]:

@@ -1,8 +1,8 @@
-"""One kernel call for a decision, the dice, and the next player's observation; or for whole games.
+"""What plays on in compiled code: a decision, the dice, and all that follows, for `games`.
 
-`games.Game` calls `play_one`, `games.GameBatch` the other entries. Entries take plain arrays, since
-a NamedTuple costs at every call from Python, and pack them for the kernels. `play_on` is the loop
-that plays a game on in compiled code, by kernels that it is given.
+`games.Game` calls `play_one`, `games.GameBatch` the entries for batches, of which ``rows`` are a
+worker's games. Entries take plain arrays, since a NamedTuple costs at every call from Python, and
+pack them for the kernels. `play_on` is the loop that plays a game by kernels that it is given.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.observation import scale_observation, write_observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
-from carolus_env.engine.state import States
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
+from carolus_env.system.options import INT64_MAX
 
 
 class Views(NamedTuple):
@@ -30,13 +30,6 @@ class Views(NamedTuple):
     scaled: npt.NDArray[np.float32] | None  # (n, length) float32 observations
 
 
-class ResetSource(NamedTuple):
-    """Template of a new game."""
-
-    blank: States  # (1,) a record with the rules only
-    territories: npt.NDArray[np.int64]  # (1, 15) scratch for shuffling
-
-
 class Outcomes(NamedTuple):
     """Buffers that the kernels write the outcomes of a step to, each game in its row."""
 
@@ -46,6 +39,15 @@ class Outcomes(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------ kernels
+
+
+@kernel
+def first_illegal(states: Records, rows: I64, actions: I64) -> Int:
+    """Return the index of the first action that its game does not allow, or -1."""
+    for i in range(rows.shape[0]):
+        if not legal.is_legal(states[rows[i]], actions[i]):
+            return i
+    return -1
 
 
 @kernel
@@ -74,25 +76,23 @@ def _observe(s: np.void, g: Int, raw: U8 | None, scales: Any, scaled: F32 | None
 
 
 @separate
-def start_anew(states: Records, g: Int, fresh: ResetSource) -> None:
-    """Start the next game with the same rules, from the generator on."""
+def start_anew(states: Records, g: Int, blank: Records) -> None:
+    """Start the next game with the rules of ``blank[0]``, from the generator on."""
     bits = states[g]["generator"]
-    states[g] = fresh.blank[0]
+    states[g] = blank[0]
     states[g]["generator"] = bits
-    turns.set_up(states[g], fresh.territories, 0)
+    turns.set_up(states[g])
 
 
 @kernel
-def note_outcome(states: Records, g: Int, fresh: ResetSource, outcomes: Outcomes) -> None:
-    """Write rewards and flags after a step; start the next game where this one ended."""
-    s = states[g]
+def note_outcome(s: np.void, g: Int, outcomes: Outcomes) -> None:
+    """Write rewards and flags after a step."""
     for seat in range(outcomes.rewards.shape[1]):
         outcomes.rewards[g, seat] = 0.0
     outcomes.truncated[g] = s["reason"] == BY_MAX_ROUNDS
     outcomes.terminated[g] = (s["phase"] == OVER) & (s["reason"] != BY_MAX_ROUNDS)
     if s["phase"] == OVER:
         turns.write_returns(s, outcomes.rewards, g)
-        start_anew(states, g, fresh)
 
 
 @kernel
@@ -100,6 +100,12 @@ def play_random_decision(s: np.void, legal_row: Int, generators: U64, g: Int) ->
     """Play a random member of a legal set, drawn from stream ``g``, and roll the dice."""
     turns.play(s, legal.draw_action(legal_row, generators, g))
     turns.roll_on(s)
+
+
+@kernel
+def game_of(rows: I64, i: Int) -> Int:
+    """Return ``rows[i]``, so that the compiler knows that it does not count from the end."""
+    return rows[i] & INT64_MAX
 
 
 # ------------------------------------------------------------------------------------ one game
@@ -131,86 +137,60 @@ def play_one(
 
 
 @entry
-def refresh_views(
-    states: Records,
-    legal_rows: I64,
-    masks: Any,
-    raw: Any,
-    scales: Any,
-    scaled: Any,
-) -> None:
-    """Write all views, and the rows of the legal sets."""
-    views = Views(masks, raw, scales, scaled)
-    for g in range(states.shape[0]):
-        legal_rows[g] = write_views(states[g], g, views)
-
-
-@entry
-def first_illegal(states: Records, actions: I64) -> Int:
-    """Return the first game that does not allow its action, or -1."""
-    for g in range(states.shape[0]):
-        if not legal.is_legal(states[g], actions[g]):
-            return g
-    return -1
+def find_illegal(states: Records, rows: I64, actions: I64) -> Int:
+    """Return the index of the first action that its game does not allow, or -1."""
+    return first_illegal(states, rows, actions)
 
 
 @entry
 def play_batch(
-    states: Records, actions: I64, blank: Records, territories: I64,
+    states: Records, rows: I64, actions: I64, blank: Records,
     rewards: Any, terminated: Any, truncated: Any,
     legal_rows: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
 ) -> None:  # fmt: skip
-    """Play a legal action in every game, with dice, outcomes, new games and views."""
-    fresh, outcomes = ResetSource(blank, territories), Outcomes(rewards, terminated, truncated)
-    views = Views(masks, raw, scales, scaled)
-    for g in range(states.shape[0]):
+    """Play a legal action (-1: none) in every game, with dice, outcomes, new games and views."""
+    outcomes, views = Outcomes(rewards, terminated, truncated), Views(masks, raw, scales, scaled)
+    for i in range(rows.shape[0]):
+        g = game_of(rows, i)
         s = states[g]
-        turns.play(s, actions[g])
+        if actions[i] >= 0:
+            turns.play(s, actions[i])
         turns.roll_on(s)
-        note_outcome(states, g, fresh, outcomes)
+        if actions[i] >= 0:
+            note_outcome(s, g, outcomes)
+        if s["phase"] == OVER:
+            start_anew(states, g, blank)
         legal_rows[g] = write_views(s, g, views)
 
 
 @entry
-def sample(legal_rows: I64, generators: U64, actions: I64) -> None:
+def sample(rows: I64, legal_rows: I64, generators: U64, actions: I64) -> None:
     """Draw a legal action for each game, all equally likely."""
-    for g in range(legal_rows.shape[0]):
+    for i in range(rows.shape[0]):
+        g = game_of(rows, i)
         actions[g] = legal.draw_action(legal_rows[g], generators, g)
 
 
 @entry
 def rollout(
-    states: Records, generators: U64, decisions: Int, blank: Records, territories: I64, totals: F64,
+    states: Records, rows: I64, generators: U64, decisions: Int, blank: Records, totals: F64,
     legal_rows: I64, masks: Any, raw: Any, scales: Any, scaled: Any,
 ) -> Int:  # fmt: skip
     """Play random decisions in every game, all views written at each; returns games that ended."""
-    fresh, views = ResetSource(blank, territories), Views(masks, raw, scales, scaled)
-    ended = 0
+    views, ended = Views(masks, raw, scales, scaled), 0
     for _ in range(decisions):
-        for g in range(states.shape[0]):
+        for i in range(rows.shape[0]):
+            g = game_of(rows, i)
             s = states[g]
             play_random_decision(s, write_views(s, g, views), generators, g)
             if s["phase"] == OVER:
                 ended += 1
                 turns.add_returns(s, totals, 0)
-                start_anew(states, g, fresh)
-    for g in range(states.shape[0]):
+                start_anew(states, g, blank)
+    for i in range(rows.shape[0]):
+        g = game_of(rows, i)
         legal_rows[g] = write_views(states[g], g, views)
     return ended
-
-
-class Buffers(NamedTuple):
-    """A worker's rows of everything that the entries for batches take."""
-
-    rows: slice
-    states: States
-    generators: npt.NDArray[np.uint64]
-    actions: npt.NDArray[np.int64]
-    fresh: ResetSource
-    outcomes: Outcomes
-    totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
-    legal_rows: npt.NDArray[np.int64]  # the games' legal sets
-    views: Views
 
 
 # ------------------------------------------------------------------------------------ the loop
@@ -220,19 +200,12 @@ class Buffers(NamedTuple):
 def play_on(
     act: Callable[..., Any], roll: Callable[..., Any], s: np.void, carried: Any, context: Any
 ) -> tuple[Int, Any]:
-    """Play a game on, until it is over or `act` stops it.
+    """Play a game on, until it is over or `act` stops it; return how often it went on, and carried.
 
-    Args:
-        act: ``(s, count, carried, context) -> (goes_on, carried)`` carries out a decision, or a
-            whole plan, the one number ``count`` from 0 on; or it does nothing and returns False.
-        roll: ``(s, count, carried, context) -> carried`` does all that follows that decision: the
-            dice that are due.
-        s: a game that waits for a decision, or is over.
-        carried: a value that changes from decision to decision, such as a random stream.
-        context: the other values that ``act`` and ``roll`` need.
-
-    Returns:
-        How often `act` went on, and the last ``carried``.
+    ``act(s, count, carried, context) -> (goes_on, carried)`` carries out a decision, or a whole
+    plan, the one number ``count`` from 0 on; or it does nothing and returns False. ``roll(s, count,
+    carried, context) -> carried`` does all that follows: the dice that are due. ``carried`` changes
+    from decision to decision, such as a random stream; ``context`` is what else both need.
     """
     count = 0
     while s["phase"] != OVER:
@@ -262,11 +235,7 @@ def _act_at_random(s: np.void, count: Int, bits: Bits, most: Int) -> tuple[bool,
 
 @separate
 def play_at_random(s: np.void, bits: Bits, most: Int) -> tuple[Int, Bits]:
-    """Take random decisions by the stream ``bits``, ``most`` at most, to the end of the game.
-
-    Returns:
-        The number of decisions, and the stream.
-    """
+    """Take random decisions, ``most`` at most; return their number, and the stream ``bits``."""
     return play_on(_act_at_random, roll_own, s, bits, most)
 
 

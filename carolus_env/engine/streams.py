@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator
-from carolus_env.engine.state import Ints, States
+from carolus_env.engine.state import Ints, States, check_buffer
 from carolus_env.system.arrays import U64, Bits
 from carolus_env.system.compiler import entry, kernel
-from carolus_env.system.options import array, is_buffer, whole_number
+from carolus_env.system.options import whole_number
 
 
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
@@ -30,12 +30,7 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
     """Check that there is one stream for each game, which a kernel can advance."""
-    if not is_buffer(generators, states.shape, np.uint64):
-        values = array("generators", generators)
-        raise ValueError(
-            f"generators must be a contiguous, writeable uint64 array of shape {states.shape}, "
-            f"got shape {values.shape} and dtype {values.dtype}"
-        )
+    check_buffer("generators", generators, states.shape, np.uint64)
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

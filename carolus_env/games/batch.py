@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.engine import chance, stepping
 from carolus_env.engine import observation as observing
-from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
-from carolus_env.engine.state import Ints, put
+from carolus_env.engine import stepping
+from carolus_env.engine.rules import ACTIONS, OVER, Rules
+from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams, seed_generators
+from carolus_env.system.arrays import F64, I64
 from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.options import one_of, whole_number
 
@@ -70,6 +71,15 @@ class Rollout(NamedTuple):
     returns: npt.NDArray[np.float64]
 
 
+class Worker(NamedTuple):
+    """A thread's games, and memory for it alone."""
+
+    run: slice
+    rows: I64  # the same as indices
+    totals: F64  # (1, players) sums of the payoffs of games that ended
+    observed: tuple[Any, Any, Any]  # `Views.raw`, `scales` and `scaled`
+
+
 class GameBatch:
     """``n`` games, each waiting for a decision, and the buffers that describe them.
 
@@ -95,6 +105,15 @@ class GameBatch:
         RuntimeError: for ``"cuda"`` without a GPU.
     """
 
+    def __new__(cls, *_: Any, device: str = "cpu", **__: Any) -> GameBatch:
+        """Make the batch of that device."""
+        if one_of("device", device, ("cpu", "cuda")) == "cuda":
+            from carolus_env.engine.device import check_gpu
+
+            check_gpu()
+            from carolus_env.games.cuda import CudaBatch as cls  # noqa: N813
+        return object.__new__(cls)
+
     def __init__(
         self,
         rules: Rules,
@@ -105,48 +124,56 @@ class GameBatch:
         threads: int = 1,
         device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
-        n = whole_number("n, the number of games,", n, 1, MOST_GAMES)
-        one_of("observation", observation, (None, "uint8", "float32"))
-        one_of("device", device, ("cpu", "cuda"))
-        self.rules, self.n, self.device = rules, n, device
-        self._games: Any
-        if device == "cuda":
-            from carolus_env.engine.device import check_gpu
-
-            check_gpu()
-            from carolus_env.games.cuda import CudaGames
-
-            self._games = CudaGames(rules, n, observation)
-        else:
-            self._games = CpuGames(rules, n, observation, check_threads(threads))
-        self._link()
+        self.rules, self.device = rules, device
+        self.n = whole_number("n, the number of games,", n, 1, MOST_GAMES)
+        self._observation = one_of("observation", observation, (None, "uint8", "float32"))
+        self._allocate(check_threads(threads))
         self.reset(seed)
 
     def __repr__(self) -> str:
         return f"<GameBatch of {self.n:,} games of {self.rules.players} players>"
 
-    def _link(self) -> None:
-        games = self._games
-        self.states, self.masks, self.observations = games.states, games.masks, games.observations
-        self.rewards, self.terminated, self.truncated = (
-            games.rewards,
-            games.terminated,
-            games.truncated,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("rules", "n", "device", "_games")}
-
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        vars(self).update(attributes)
-        self._link()
+    def _allocate(self, threads: int) -> None:
+        rules, n = self.rules, self.n
+        self.states: Any = engine.blank_games(rules, n)
+        self.masks: Any = np.zeros((n, ACTIONS), np.int8)
+        self.rewards: Any = np.zeros((n, rules.players), np.float32)
+        self.terminated: Any = np.zeros(n, np.bool_)
+        self.truncated: Any = np.zeros(n, np.bool_)
+        self.observations: Any = None
+        self.generators: Any = np.zeros(n, np.uint64)  # of `sample`
+        self._actions: Any = np.zeros(n, np.int64)
+        self._legal_rows = np.zeros(n, np.int64)  # the games' legal sets
+        self._blank = engine.blank_games(rules, 1)
+        length, kind = observing.length(rules.players), self._observation
+        if kind is not None:
+            self.observations = np.zeros((n, length), kind)
+        scales = observing.scales(rules.players)
+        self._workers = []
+        for run in runs(n, threads):
+            observed: Any = (self.observations, None, None)
+            if kind == "float32":  # first as whole numbers, in a worker's own row
+                observed = (np.zeros((1, length), np.uint8), scales, self.observations)
+            totals = np.zeros((1, rules.players))
+            self._workers.append(Worker(run, np.arange(n)[run], totals, observed))
 
     def reset(self, seed: int | Ints | None = None) -> Turn:
         """Restart all games; ``seed`` as above."""
         if seed is None:
             seed = np.random.SeedSequence().generate_state(self.n, np.uint64)
-        self._games.reset(seed_generators(seed, self.n), new_streams(seed, self.n))
+        self._restart(seed_generators(seed, self.n), new_streams(seed, self.n))
         return self.turn()
+
+    def _restart(self, generators: npt.NDArray[np.uint64], streams: npt.NDArray[np.uint64]) -> None:
+        self.states["phase"] = OVER
+        self.states["generator"] = generators
+        self.generators[:] = streams
+        self._clear()
+        self.refresh()
+
+    def _clear(self) -> None:
+        self.rewards[:] = 0
+        self.terminated[:] = self.truncated[:] = False
 
     def turn(self, *, copy: bool = False) -> Turn:
         """Return the buffers, or copies of them."""
@@ -161,7 +188,7 @@ class GameBatch:
         Dice that are due are rolled, and a new game takes the place of one that is over: each game
         waits for a decision then.
         """
-        self._games.refresh()
+        self._play(np.full(self.n, -1))
 
     def step(self, actions: Any, *, copy: bool = False, check: bool = False) -> Turn:
         """Play one decision in every game; a game that ends is replaced by a new one at once.
@@ -179,8 +206,27 @@ class GameBatch:
             IllegalActionError: for an illegal action. Then no game has changed.
             ValueError, TypeError: when ``actions`` are not ``n`` integers.
         """
-        self._games.play(actions, check)
+        chosen = engine.whole_numbers(actions, "actions", self.n)
+        illegal = together(
+            lambda own: stepping.find_illegal(self.states, own.rows, chosen[own.run]), self._workers
+        )
+        for own, place in zip(self._workers, illegal, strict=True):
+            if place >= 0:
+                game = int(own.rows[place])
+                raise engine.refusal(self.states, game, int(chosen[game]))
+        self._play(chosen)
         return self.turn(copy=copy)
+
+    def _play(self, actions: npt.NDArray[np.int64]) -> None:
+        """Play legal actions, -1 for none, and update all buffers."""
+        together(
+            lambda own: stepping.play_batch(
+                *(self.states, own.rows, actions[own.run], self._blank),
+                *(self.rewards, self.terminated, self.truncated),
+                *(self._legal_rows, self.masks, *own.observed),
+            ),
+            self._workers,
+        )
 
     def check(self) -> None:
         """Wait for the GPU.
@@ -188,7 +234,6 @@ class GameBatch:
         Raises:
             IllegalActionError: for an illegal action of a step since the last check.
         """
-        self._games.check()
 
     def sample(self) -> Any:
         """Draw a random legal action for each game, all equally likely, from the batch's streams.
@@ -196,7 +241,11 @@ class GameBatch:
         Returns:
             ``(n,)`` int64, a buffer that the next call overwrites.
         """
-        return self._games.sample()
+        together(
+            lambda own: stepping.sample(own.rows, self._legal_rows, self.generators, self._actions),
+            self._workers,
+        )
+        return self._actions
 
     def rollout(self, decisions: int) -> Rollout:
         """Play ``decisions`` random legal decisions in every game, without leaving the kernel.
@@ -205,154 +254,25 @@ class GameBatch:
         counted; rewards and flags are cleared.
         """
         decisions = whole_number("decisions", decisions, 0)
-        return Rollout(decisions * self.n, *self._games.rollout(decisions))
+        for own in self._workers:
+            own.totals[:] = 0
+        ended = together(
+            lambda own: stepping.rollout(
+                *(self.states, own.rows, self.generators, decisions, self._blank, own.totals),
+                *(self._legal_rows, self.masks, *own.observed),
+            ),
+            self._workers,
+        )
+        self._clear()
+        returns = np.sum([own.totals[0] for own in self._workers], axis=0)
+        return Rollout(decisions * self.n, sum(ended), returns)
 
     def clone(self) -> GameBatch:
         """Return an independent copy, with the same future dice and samples."""
         return copy.deepcopy(self)
 
-
-class CpuGames:
-    """The games of a `GameBatch` in main memory, and the buffers that describe them.
-
-    `cuda.CudaGames` has the same methods.
-    """
-
-    def __init__(self, rules: Rules, n: int, observation: str | None, threads: int) -> None:
-        self.rules, self.n, self.threads = rules, n, threads
-        self.states = engine.blank_games(rules, n)
-        self.masks = np.zeros((n, ACTIONS), np.int8)
-        self.rewards = np.zeros((n, rules.players), np.float32)
-        self.terminated = np.zeros(n, np.bool_)
-        self.truncated = np.zeros(n, np.bool_)
-        self.observations: npt.NDArray[Any] | None = None
-        self._scales: npt.NDArray[np.float32] | None = None
-        self._whole: npt.NDArray[np.uint8] | None = None
-        if observation is not None:
-            length = observing.length(rules.players)
-            self.observations = np.zeros((n, length), observation)
-            if observation == "float32":  # first as whole numbers, in a row for each worker
-                self._scales = observing.scales(rules.players)
-                self._whole = np.zeros((threads, 1, length), np.uint8)
-        self._actions = np.zeros(n, np.int64)
-        self._legal_rows = np.zeros(n, np.int64)  # the games' legal sets
-        self.generators = np.zeros(n, np.uint64)
-        self._blank = engine.blank_games(rules, 1)
-        self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)
-        self._totals = np.zeros((threads, 1, rules.players))
-        self._share_out()
-
-    def _share_out(self) -> None:
-        """Give each worker its rows of every buffer, and separate scratch.
-
-        A kernel that loops over all rows of its arrays needs no check for negative indices; with
-        a first and a last row it would, and be a fifth slower.
-        """
-        self._buffers = [
-            stepping.Buffers(
-                rows,
-                self.states[rows],
-                self.generators[rows],
-                self._actions[rows],
-                stepping.ResetSource(self._blank, self._territories[worker]),
-                stepping.Outcomes(self.rewards[rows], self.terminated[rows], self.truncated[rows]),
-                self._totals[worker],
-                self._legal_rows[rows],
-                self._views(rows, worker),
-            )
-            for worker, rows in enumerate(runs(self.n, self.threads))
-        ]
-
-    def _views(self, rows: slice, worker: int) -> stepping.Views:
-        masks = self.masks[rows]
-        if self.observations is None:
-            return stepping.Views(masks, None, None, None)
-        if self._whole is None:
-            return stepping.Views(masks, self.observations[rows], None, None)
-        return stepping.Views(masks, self._whole[worker], self._scales, self.observations[rows])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_buffers"}
-
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        vars(self).update(attributes)
-        self._share_out()  # new views: copied ones would not be of the copy
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> CpuGames:
+    def __deepcopy__(self, memo: dict[int, Any]) -> GameBatch:
         memo[id(self.states)] = engine.copy(self.states)  # otherwise copied field by field
         copied = object.__new__(type(self))
-        copied.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        vars(copied).update(copy.deepcopy(vars(self), memo))
         return copied
-
-    def reset(self, generators: npt.NDArray[np.uint64], streams: npt.NDArray[np.uint64]) -> None:
-        """Restart all games by their generators, and the streams of `sample`."""
-        games = engine.blank_games(self.rules, self.n)
-        games["generator"] = generators
-        self.states[:] = engine.next_games(games)
-        self.generators[:] = streams
-        self.clear()
-        self._update()
-
-    def clear(self) -> None:
-        """Clear rewards and flags."""
-        self.rewards[:] = 0
-        self.terminated[:] = self.truncated[:] = False
-
-    def refresh(self) -> None:
-        """See `GameBatch.refresh`."""
-        over = np.flatnonzero(engine.is_over(self.states))
-        put(self.states, over, engine.next_games(engine.pick(self.states, over)))
-        chance.roll(self.states)
-        self._update()
-
-    def _update(self) -> None:
-        """Update all views."""
-        together(
-            lambda own: stepping.refresh_views(own.states, own.legal_rows, *own.views),
-            self._buffers,
-        )
-
-    def play(self, actions: npt.ArrayLike, check: bool) -> None:
-        """See `GameBatch.step`; always checked."""
-        chosen = engine.whole_numbers(actions, "actions", self.n)
-        wrong = together(
-            lambda own: stepping.first_illegal(own.states, chosen[own.rows]), self._buffers
-        )
-        for own, row in zip(self._buffers, wrong, strict=True):
-            if row >= 0:
-                game = own.rows.start + row
-                raise engine.refusal(self.states, game, int(chosen[game]))
-        together(
-            lambda own: stepping.play_batch(
-                own.states, chosen[own.rows], *own.fresh, *own.outcomes, own.legal_rows, *own.views
-            ),
-            self._buffers,
-        )
-
-    def check(self) -> None:
-        """Do nothing: `play` checks."""
-
-    def sample(self) -> npt.NDArray[np.int64]:
-        """See `GameBatch.sample`."""
-        together(
-            lambda own: stepping.sample(own.legal_rows, own.generators, own.actions), self._buffers
-        )
-        return self._actions
-
-    def rollout(self, decisions: int) -> tuple[int, npt.NDArray[np.float64]]:
-        """See `GameBatch.rollout`; returns the games that ended, and the sums of their payoffs."""
-        self._totals[:] = 0
-        ended = together(
-            lambda own: stepping.rollout(
-                own.states,
-                own.generators,
-                decisions,
-                *own.fresh,
-                own.totals,
-                own.legal_rows,
-                *own.views,
-            ),
-            self._buffers,
-        )
-        self.clear()
-        return sum(ended), self._totals.sum(axis=(0, 1))

@@ -53,11 +53,7 @@ class Outcome(NamedTuple):
     returns: tuple[float, ...]
 
 
-class _HistoryEntry(NamedTuple):
-    """A decision of the history, and the bytes of the game before it."""
-
-    action: int
-    before: bytes
+_History = list[tuple[int, bytes]]  # decisions, and the bytes of the game before each
 
 
 class Game:
@@ -69,7 +65,7 @@ class Game:
     on, so store a `copy` there.
 
     Args:
-        rules: number of players and options; by default those of `Rules`.
+        rules: by default those of `Rules`.
         seed: same seed, same game. None: from the operating system.
         state: ``(1,)`` a game to continue instead; it is copied. A roll that is due is rolled.
         observe: ``"uint8"`` or ``"float32"``: keep ``observation`` up to date; None: there is none.
@@ -79,15 +75,10 @@ class Game:
     Attributes:
         states: ``(1,)`` of dtype `STATE`: the game itself, for the functions of the engine.
         player: seat to move; 0 when the game is over.
-        phase: the phase, see `carolus_env.engine.rules`.
-        over: True: the game has ended.
+        phase, over: the phase, see `carolus_env.engine.rules`, and whether it is the end.
         legal_actions: the legal action numbers, ascending; empty when the game is over.
         mask: the legal actions as a mask, ``(95,)`` int8, not writeable.
         observation: ``(length,)``, that of the seat to move; a buffer that `play` overwrites.
-
-    Raises:
-        ValueError: for rules or a seed together with a state, a state that is not a single game,
-            or another dtype.
     """
 
     __slots__ = (
@@ -119,16 +110,15 @@ class Game:
             raise ValueError(f"state must be a batch of one game, got {len(state)}")
         else:
             self.states = copy(state)
-        self._history: list[_HistoryEntry] | None = [] if history else None
-        self._prepare(None if observe is None else observing.observation_dtype("observe", observe))
-        self.refresh()
-
-    def _prepare(self, dtype: np.dtype[Any] | None) -> None:
-        """Make the buffers that observations are written into."""
+        self._history: _History | None = [] if history else None
         self.observation: npt.NDArray[Any] | None = None
         self._observed: tuple[Any, Any, Any] = None, None, None
-        if dtype is None:
-            return
+        if observe is not None:
+            self._observe(observing.observation_dtype("observe", observe))
+        self.refresh()
+
+    def _observe(self, dtype: np.dtype[Any]) -> None:
+        """Make the buffers that observations are written into."""
         players = int(self.states["players"][0])
         raw = np.zeros((1, observing.length(players)), np.uint8)
         self.observation, self._observed = raw[0], (raw, None, None)
@@ -164,22 +154,15 @@ class Game:
             for number in read_moves(self.states[0], action, roll=True):
                 self.play(number)
             return
-        due = ILLEGAL
+        due, history = ILLEGAL, self._history
+        before = b"" if history is None else self.states.tobytes()
         if 0 <= number < ACTIONS:
-            if self._history is None:
-                due = play_one(self.states, number, *self._observed)
-            else:
-                due = self._play_and_keep(number, self._history)
+            due = play_one(self.states, number, *self._observed)
         if due == ILLEGAL:
             raise engine.refusal(self.states, 0, number)
+        if history is not None:
+            history.append((number, before))
         self._look(due)
-
-    def _play_and_keep(self, action: int, history: list[_HistoryEntry]) -> int:
-        before = self.states.tobytes()
-        due: int = play_one(self.states, action, *self._observed)
-        if due != ILLEGAL:
-            history.append(_HistoryEntry(action, before))
-        return due
 
     def undo(self) -> int:
         """Take the last decision back, with the dice rolled after it, and return its action number.
@@ -200,9 +183,7 @@ class Game:
     @property
     def history(self) -> tuple[int, ...] | None:
         """Action numbers played since the game was made, in order; None where they are not kept."""
-        if self._history is None:
-            return None
-        return tuple(entry.action for entry in self._history)
+        return None if self._history is None else tuple(action for action, _ in self._history)
 
     def refresh(self) -> None:
         """Roll what is due and update all attributes, after ``states`` was changed by hand."""
@@ -324,7 +305,7 @@ class Game:
         return hash(self.to_bytes())
 
 
-def _continued(state: States, observe: str | None, history: list[_HistoryEntry] | None) -> Game:
+def _continued(state: States, observe: str | None, history: _History | None) -> Game:
     game = Game(state=state, observe=observe)
     game._history = None if history is None else history.copy()
     return game

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import ppo as bot
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.rules import MAX_TEAMS, OVER, TERRITORIES
+from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
-from carolus_env.engine.stepping import ResetSource, play_on, start_anew
+from carolus_env.engine.stepping import play_on, start_anew
 from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate
 from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
@@ -165,7 +165,7 @@ class SelfPlay(NamedTuple):
     states: States
     game: int  # its number
     steps: int  # decisions to play
-    fresh: ResetSource
+    blank: States  # see `start_anew`
     policy: bot.Policy
     experience: Experience
     stats: F64
@@ -199,7 +199,7 @@ def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
             experience.win_shares[d, team] = turns.team_win_share(s, team)
         stats[0] += 1
         stats[1] += int64(s["round"])
-        start_anew(player.states, player.game, player.fresh)
+        start_anew(player.states, player.game, player.blank)
         turns.roll_on(s)
     return stream
 
@@ -208,7 +208,7 @@ def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
 def play_rollout(
     states: Records,
     streams: U64,
-    fresh: ResetSource,
+    blank: Records,
     policy: bot.Policy,
     experience: Experience,
     stats: F64,
@@ -219,7 +219,7 @@ def play_rollout(
     """
     steps = experience.counts.shape[0] // states.shape[0]
     for g in range(states.shape[0]):
-        player = SelfPlay(states, g, steps, fresh, policy, experience, stats)
+        player = SelfPlay(states, g, steps, blank, policy, experience, stats)
         streams[g] = play_on(_decide, _roll, states[g], streams[g], player)[1]
         _expect(bot.evaluate_candidates(states[g], policy), policy, experience.last[g])
 
@@ -477,8 +477,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         plans = WIDTHS.index(config.plans)
         self._policy = bot.Policy.of(config.players, self.weights, plans, config.candidates)
         self._batch = Batch.new(self._policy)
-        blank = engine.blank_games(config.rules, 1)
-        self._fresh = ResetSource(blank, np.zeros((1, TERRITORIES), np.int64))
+        self._blank = engine.blank_games(config.rules, 1)
         self._experience: Experience | None = None
 
     def optimiser(self) -> Arrays:
@@ -503,7 +502,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
             sizes = config.rollout, len(policy.logits), config.players
             self._experience = Experience.new(len(states), *sizes)
         experience = self._experience
-        play_rollout(states, own["streams"], self._fresh, policy, experience, stats)
+        play_rollout(states, own["streams"], self._blank, policy, experience, stats)
         estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
         size = max(config.batch // config.workers, 1)
         loss = self._loss(experience.advantages)

@@ -15,47 +15,33 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels.courts import can_be_taken
 from carolus_env.engine.kernels.generator import below, mix, step
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CLANS,
-    CROWN_CHOICE,
-    DESTINATIONS,
-    DISC,
-    DISCS,
-    FIRST_CROWN,
-    FIRST_DISC,
-    FIRST_MOVE,
-    FIRST_PLACE,
-    MOVE,
-    PLACE,
-    TERRITORIES,
-)
 from carolus_env.system.arrays import I8, U64, Bits, Int, int64
 from carolus_env.system.compiler import kernel
 
 BLOCK = 32
 DISC_SETS, CROWN_SETS, MOVE_SETS, PLACE_SETS = 0, BLOCK, 2 * BLOCK, 3 * BLOCK
-assert 1 << DISCS == 1 << CLANS == BLOCK
+assert 1 << rules.DISCS == 1 << rules.CLANS == BLOCK
 
 
 def _members(row: int) -> list[int]:
     """Return the positions of the set bits of a row's number."""
-    return [k for k in range(CLANS) if row >> k & 1]
+    return [k for k in range(rules.CLANS) if row >> k & 1]
 
 
 def _legal_sets() -> npt.NDArray[np.int8]:
-    sets = np.zeros((PLACE_SETS + BLOCK * (TERRITORIES + 1), ACTIONS), np.int8)
+    sets = np.zeros((PLACE_SETS + BLOCK * (rules.TERRITORIES + 1), rules.ACTIONS), np.int8)
     for row in range(BLOCK):
         for k in _members(row):
-            sets[DISC_SETS + row, FIRST_DISC + k] = 1
-            sets[CROWN_SETS + row, FIRST_CROWN + k] = 1
-            for regions in range(TERRITORIES + 1):
-                court = FIRST_PLACE + DESTINATIONS * k
+            sets[DISC_SETS + row, rules.FIRST_DISC + k] = 1
+            sets[CROWN_SETS + row, rules.FIRST_CROWN + k] = 1
+            for regions in range(rules.TERRITORIES + 1):
+                court = rules.FIRST_PLACE + rules.DESTINATIONS * k
                 sets[PLACE_SETS + BLOCK * regions + row, court : court + 1 + regions] = 1
-    for steps in range(DISCS + 1):
-        sets[MOVE_SETS + steps, FIRST_MOVE : FIRST_MOVE + steps] = 1
+    for steps in range(rules.DISCS + 1):
+        sets[MOVE_SETS + steps, rules.FIRST_MOVE : rules.FIRST_MOVE + steps] = 1
     return sets
 
 
@@ -65,14 +51,17 @@ LEGAL_SETS = _legal_sets()
 # A legal action is FIRST_ACTION + STRIDE * member + choice: a member of the row's set (any one for
 # a move), and a choice from 0 to below SPAN. So a random one needs no branch on the phase.
 HOW_MANY = np.array([len(_members(row)) for row in range(BLOCK)])
-NTH_MEMBER = np.array([(_members(row) + [0] * CLANS)[:CLANS] for row in range(BLOCK)])
-FIRST_ACTION = np.array([FIRST_DISC, FIRST_CROWN, FIRST_MOVE] + [FIRST_PLACE] * (TERRITORIES + 1))
-STRIDE = np.array([1, 1, 0] + [DESTINATIONS] * (TERRITORIES + 1))
+NTH_MEMBER = np.array([(_members(row) + [0] * rules.CLANS)[: rules.CLANS] for row in range(BLOCK)])
+FIRST_ACTION = np.array(
+    [rules.FIRST_DISC, rules.FIRST_CROWN, rules.FIRST_MOVE]
+    + [rules.FIRST_PLACE] * (rules.TERRITORIES + 1)
+)
+STRIDE = np.array([1, 1, 0] + [rules.DESTINATIONS] * (rules.TERRITORIES + 1))
 SPAN = np.array(
     [1] * BLOCK
     + [1] * BLOCK
-    + [min(row, DISCS) for row in range(BLOCK)]
-    + [1 + regions for regions in range(TERRITORIES + 1) for _ in range(BLOCK)],
+    + [min(row, rules.DISCS) for row in range(BLOCK)]
+    + [1 + regions for regions in range(rules.TERRITORIES + 1) for _ in range(BLOCK)],
     np.uint8,  # small: all tables together must fit into a GPU's 64 KiB of constants
 )
 _LOWER_HALF = np.uint64(32)
@@ -96,7 +85,7 @@ def playable_discs(s: np.void) -> Int:
 def clans_to_take(s: np.void) -> Int:
     """Return the bits of the clans that a crown may become."""
     clans = 0
-    for clan in range(CLANS):
+    for clan in range(rules.CLANS):
         clans |= int64(can_be_taken(s, clan)) << clan
     return clans
 
@@ -105,7 +94,7 @@ def clans_to_take(s: np.void) -> Int:
 def clans_in_reserve(s: np.void) -> Int:
     """Return the bits of the clans that the player has paladins of."""
     player, clans = int64(s["player"]), 0
-    for clan in range(CLANS):
+    for clan in range(rules.CLANS):
         clans |= int64(s["reserves"][player, clan] > 0) << clan
     return clans
 
@@ -120,15 +109,15 @@ def emperor_steps(s: np.void) -> Int:
 def legal_set(s: np.void) -> Int:
     """Return the row of `LEGAL_SETS` with the actions that are legal now."""
     phase = s["phase"]
-    if phase == CROWN_CHOICE:
+    if phase == rules.CROWN_CHOICE:
         return CROWN_SETS + clans_to_take(s)
     # Compute all three, then choose: in a batch no branch predictor could guess.
     place = PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
     move = MOVE_SETS + emperor_steps(s)
     disc = DISC_SETS + playable_discs(s)
-    legal_row = place if phase == PLACE else MOVE_SETS  # the latter: no decision is due
-    legal_row = move if phase == MOVE else legal_row
-    return disc if phase == DISC else legal_row
+    legal_row = place if phase == rules.PLACE else MOVE_SETS  # the latter: no decision is due
+    legal_row = move if phase == rules.MOVE else legal_row
+    return disc if phase == rules.DISC else legal_row
 
 
 @kernel
@@ -143,13 +132,13 @@ def allows(legal_row: Int, action: Int) -> Int:
 @kernel
 def is_legal(s: np.void, action: Int) -> bool:
     """Return whether ``action`` (any integer) is legal now."""
-    return 0 <= action < ACTIONS and allows(legal_set(s), action) == 1
+    return 0 <= action < rules.ACTIONS and allows(legal_set(s), action) == 1
 
 
 @kernel
 def write_mask(legal_row: Int, masks: I8, row: Int) -> None:
     """Copy a legal set into ``masks[row]``."""
-    for action in range(ACTIONS):
+    for action in range(rules.ACTIONS):
         masks[row, action] = allows(legal_row, action)
 
 

@@ -8,15 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from carolus_env.engine.kernels import packed
 from carolus_env.engine.kernels.courts import clans_of
-from carolus_env.engine.kernels.packed import (
-    NOTHING,
-    WORD,
-    clan_word,
-    eight_counts,
-    lanes,
-    sum_of,
-)
 from carolus_env.engine.rules import CLANS, NOBODY
 from carolus_env.system.arrays import Bits, Int, int64, uint64
 from carolus_env.system.compiler import kernel, separate
@@ -44,7 +37,7 @@ def castles_of(s: np.void, region: Int, team: Int) -> Int:
 @kernel
 def paladins_of(s: np.void, region: Int, clans: Bits) -> Int:
     """Return the paladins on the region of the clans with a 1 in the word ``clans``."""
-    return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
+    return packed.sum_of(packed.clan_word(s["region_paladins"][:, region]) & packed.lanes(clans))
 
 
 @kernel
@@ -144,26 +137,26 @@ def strengths(s: np.void, team: Int) -> tuple[Bits, Bits]:
     them.
     """
     clans = clans_of(s, team)
-    low, high = NOTHING, NOTHING
+    low, high = packed.NOTHING, packed.NOTHING
     for clan in range(CLANS):
         counts = (clans >> uint64(8 * clan)) & uint64(1)
-        low += eight_counts(s["region_paladins"][clan], 0) * counts
-        high += eight_counts(s["region_paladins"][clan], WORD) * counts
+        low += packed.eight_counts(s["region_paladins"][clan], 0) * counts
+        high += packed.eight_counts(s["region_paladins"][clan], packed.WORD) * counts
     return low, high
 
 
 @kernel
 def count_at(circle: tuple[Bits, Bits], region: Int) -> Int:
     """Return the count of ``region`` in a circle, which is two words."""
-    word = circle[0] if region < WORD else circle[1]
-    return int64((word >> uint64(8 * (region % WORD))) & _255)
+    word = circle[0] if region < packed.WORD else circle[1]
+    return int64((word >> uint64(8 * (region % packed.WORD))) & _255)
 
 
 @kernel
 def paladins_out(s: np.void, clan: Int) -> Int:
     """Return the clan's paladins on all regions, at most 200."""
-    word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
-        s["region_paladins"][clan], WORD
+    word = packed.eight_counts(s["region_paladins"][clan], 0) + packed.eight_counts(
+        s["region_paladins"][clan], packed.WORD
     )
     pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
     pairs += pairs >> _32

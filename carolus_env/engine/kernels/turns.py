@@ -10,52 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from carolus_env.engine.kernels import generator
-from carolus_env.engine.kernels.courts import (
-    any_can_be_taken,
-    place_in_court,
-    reserve_size,
-    take_face,
-    take_paladin,
-)
+from carolus_env.engine import rules
+from carolus_env.engine.kernels import courts, generator
 from carolus_env.engine.kernels.regions import region_at, settle_region
-from carolus_env.engine.rules import (
-    BY_CASTLES,
-    BY_FORFEIT,
-    BY_MAX_ROUNDS,
-    BY_REGIONS,
-    CASTLES_TO_WIN,
-    CLANS,
-    CROWN_CHOICE,
-    DESTINATIONS,
-    DICE,
-    DISC,
-    DISCS,
-    FACES,
-    FIRST_CROWN,
-    FIRST_DISC,
-    FIRST_MOVE,
-    FIRST_PLACE,
-    MAX_PLAYERS,
-    MIN_REGIONS,
-    MOVE,
-    NOBODY,
-    OVER,
-    PALADINS_LAID_OUT,
-    PLACE,
-    RESERVE,
-    ROLL,
-    TERRITORIES,
-)
-from carolus_env.system.arrays import F32, F64, I64, U8, U64, Bits, Int, int64
+from carolus_env.system.arrays import F32, F64, U8, U64, Bits, Int, int64
 from carolus_env.system.compiler import inlined, kernel
 
-ALL_DISCS = (1 << DISCS) - 1
+ALL_DISCS = (1 << rules.DISCS) - 1
 
 # Dice are the low digits, to base 6, of one random number below the largest multiple of 6^9 that
 # 64 bits hold: exactly uniform for up to nine dice.
-_FAIR_LIMIT = np.uint64((1 << 64) // FACES**9 * FACES**9 - 1)
-_SIDES = np.uint64(FACES)
+_FAIR_LIMIT = np.uint64((1 << 64) // rules.FACES**9 * rules.FACES**9 - 1)
+_SIDES = np.uint64(rules.FACES)
 
 # ------------------------------------------------------------------------------------ set-up
 
@@ -68,31 +34,31 @@ def draw(s: np.void) -> Bits:
 
 
 @kernel
-def lay_out(s: np.void, territories: I64, row: Int) -> None:
-    """Place one paladin on each territory, as ``territories[row]`` says; they leave the supply."""
-    s["regions"] = TERRITORIES
+def lay_out(s: np.void) -> None:
+    """Place one paladin on each territory, of the clan in ``region_first``, from the supply."""
+    s["regions"] = rules.TERRITORIES
     s["emperor"] = 0
-    for clan in range(CLANS):
-        s["supply"][clan] = s["paladins_per_clan"] - PALADINS_LAID_OUT
-    for territory in range(TERRITORIES):
+    for clan in range(rules.CLANS):
+        s["supply"][clan] = s["paladins_per_clan"] - rules.PALADINS_LAID_OUT
+    for territory in range(rules.TERRITORIES):
+        for clan in range(rules.CLANS):
+            s["region_paladins"][clan, territory] = s["region_first"][territory] == clan
         s["region_first"][territory] = territory
-        s["region_owner"][territory] = NOBODY
+        s["region_owner"][territory] = rules.NOBODY
         s["region_castles"][territory] = 0
-        for clan in range(CLANS):
-            s["region_paladins"][clan, territory] = 0
-        s["region_paladins"][territories[row, territory], territory] = 1
 
 
 @kernel
-def shuffle_territories(s: np.void, territories: I64, row: Int) -> None:
-    """Write three paladins of each clan in random order into ``territories[row]``."""
-    for territory in range(TERRITORIES):
-        territories[row, territory] = territory // PALADINS_LAID_OUT
-    for last in range(TERRITORIES - 1, 0, -1):
+def shuffle_territories(s: np.void) -> None:
+    """Write three paladins of each clan in random order into ``region_first``, for `lay_out`."""
+    clans = s["region_first"]
+    for territory in range(rules.TERRITORIES):
+        clans[territory] = territory // rules.PALADINS_LAID_OUT
+    for last in range(rules.TERRITORIES - 1, 0, -1):
         other = generator.below(draw(s), last + 1)
-        swapped = territories[row, last]
-        territories[row, last] = territories[row, other]
-        territories[row, other] = swapped
+        swapped = clans[last]
+        clans[last] = clans[other]
+        clans[other] = swapped
 
 
 @kernel
@@ -102,8 +68,8 @@ def seat_players(s: np.void, first_player: Int) -> None:
     for seat in range(players):
         s["order"][seat] = (first_player + seat) % players
         s["discs_in_hand"][seat] = ALL_DISCS
-    for clan in range(CLANS):
-        s["control"][clan] = NOBODY
+    for clan in range(rules.CLANS):
+        s["control"][clan] = rules.NOBODY
     s["round"] = 0
     s["turn"] = 0
     await_roll(s)
@@ -113,7 +79,7 @@ def seat_players(s: np.void, first_player: Int) -> None:
 def write_seats(s: np.void, player: Any, seats: Any) -> None:
     """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
     players = int64(s["players"])
-    if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
+    if players < rules.MAX_PLAYERS or s["partners_adjacent"] == 0:
         for role in range(players):
             seats[role] = (player + role) % players
         return
@@ -123,13 +89,10 @@ def write_seats(s: np.void, player: Any, seats: Any) -> None:
 
 
 @kernel
-def set_up(s: np.void, territories: I64, row: Int) -> None:
-    """Play the whole set-up by the game's own generator, up to the first decision.
-
-    ``s`` holds the rules and zeros; ``territories[row]`` is scratch for shuffling.
-    """
-    shuffle_territories(s, territories, row)
-    lay_out(s, territories, row)
+def set_up(s: np.void) -> None:
+    """Play the set-up of a blank game by its own generator, up to the first decision."""
+    shuffle_territories(s)
+    lay_out(s)
     seat_players(s, draw_first_player(s))
     roll_on(s)
 
@@ -148,8 +111,8 @@ def await_roll(s: np.void) -> None:
     """Roll for the player to move: the whole reserve in the set-up, else one turn's dice."""
     players = int64(s["players"])
     s["player"] = s["order"][s["turn"]]
-    s["phase"] = ROLL
-    s["dice_due"] = RESERVE[players] if s["round"] == 0 else DICE[players]
+    s["phase"] = rules.ROLL
+    s["dice_due"] = rules.RESERVE[players] if s["round"] == 0 else rules.DICE[players]
 
 
 @kernel
@@ -167,7 +130,7 @@ def roll_dice(s: np.void) -> None:
     number = draw_dice(s)
     player = int64(s["player"])
     for _ in range(int64(s["dice_due"])):
-        take_face(s, player, int64(number % _SIDES))
+        courts.take_face(s, player, int64(number % _SIDES))
         number = number // _SIDES
     decide_rolled_crowns(s)
 
@@ -186,7 +149,7 @@ def take_roll(s: np.void, faces: U8, row: Int) -> None:
     """Take the dice of ``faces[row]``, one face each. Their order never matters."""
     player = int64(s["player"])
     for die in range(int64(s["dice_due"])):
-        take_face(s, player, int64(faces[row, die]))
+        courts.take_face(s, player, int64(faces[row, die]))
     decide_rolled_crowns(s)
 
 
@@ -204,10 +167,10 @@ def crown_is_due(s: np.void) -> bool:
     player = int64(s["player"])
     if s["crowns"][player] == 0:
         return False
-    if not any_can_be_taken(s):
+    if not courts.any_can_be_taken(s):
         s["crowns"][player] = 0
         return False
-    s["phase"] = CROWN_CHOICE
+    s["phase"] = rules.CROWN_CHOICE
     return True
 
 
@@ -216,7 +179,7 @@ def decide_crown(s: np.void, clan: Int) -> None:
     """Take a paladin of the clan for a crown; after the last crown the game goes on."""
     player = int64(s["player"])
     s["crowns"][player] -= 1
-    take_paladin(s, player, clan)
+    courts.take_paladin(s, player, clan)
     if not crown_is_due(s):
         if s["crown_deferred"] == 1:
             begin_placing(s)
@@ -235,7 +198,7 @@ def begin_round(s: np.void) -> None:
         s["discs_played"][seat] = 0
     s["turn"] = 0
     s["player"] = s["order"][0]
-    s["phase"] = DISC
+    s["phase"] = rules.DISC
 
 
 @kernel
@@ -283,9 +246,9 @@ def begin_turn(s: np.void) -> None:
 @kernel
 def begin_placing(s: np.void) -> None:
     """Let the player place as many paladins as the rules say, or as the reserve holds."""
-    paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
+    paladins = min(rules.DICE[int64(s["players"])], courts.reserve_size(s, int64(s["player"])))
     s["placements_left"] = paladins
-    s["phase"] = PLACE if paladins > 0 else MOVE
+    s["phase"] = rules.PLACE if paladins > 0 else rules.MOVE
 
 
 @kernel
@@ -294,12 +257,12 @@ def place_paladin(s: np.void, clan: Int, destination: Int) -> None:
     player = int64(s["player"])
     s["reserves"][player, clan] -= 1
     if destination == 0:
-        place_in_court(s, player, clan)
+        courts.place_in_court(s, player, clan)
     else:
         s["region_paladins"][clan, region_at(s, destination - 1)] += 1
     remaining = int64(s["placements_left"]) - 1
     s["placements_left"] = remaining
-    s["phase"] = PLACE if remaining > 0 else MOVE
+    s["phase"] = rules.PLACE if remaining > 0 else rules.MOVE
 
 
 @kernel
@@ -308,11 +271,11 @@ def move_emperor(s: np.void, steps: Int) -> None:
     s["emperor"] = region_at(s, steps)
     if settle_region(s):
         team = int64(s["region_owner"][s["emperor"]])
-        if s["castles"][team] >= CASTLES_TO_WIN[int64(s["players"])]:
-            end_game(s, BY_CASTLES, 1 << team)
+        if s["castles"][team] >= rules.CASTLES_TO_WIN[int64(s["players"])]:
+            end_game(s, rules.BY_CASTLES, 1 << team)
             return
-        if s["regions"] < MIN_REGIONS:
-            end_game(s, BY_REGIONS, teams_with_most_castles(s))
+        if s["regions"] < rules.MIN_REGIONS:
+            end_game(s, rules.BY_REGIONS, teams_with_most_castles(s))
             return
     await_roll(s)
 
@@ -327,11 +290,11 @@ def end_turn(s: np.void) -> None:
         else:
             begin_turn(s)
         return
-    if s["round"] > 0 and s["round"] % DISCS == 0:
+    if s["round"] > 0 and s["round"] % rules.DISCS == 0:
         for seat in range(int64(s["players"])):
             s["discs_in_hand"][seat] = ALL_DISCS
     if s["round"] > 0 and s["round"] == s["max_rounds"]:
-        end_game(s, BY_MAX_ROUNDS, 0)
+        end_game(s, rules.BY_MAX_ROUNDS, 0)
     else:
         begin_round(s)
 
@@ -340,9 +303,10 @@ def end_turn(s: np.void) -> None:
 def acts_this_round(s: np.void, place: Int) -> bool:
     """Return whether the player at ``place`` in the order still has an action turn this round."""
     phase = s["phase"]
-    if s["round"] == 0 or phase in (DISC, OVER):
+    if s["round"] == 0 or phase in (rules.DISC, rules.OVER):
         return False
-    own_turn = phase in (PLACE, MOVE) or (phase == CROWN_CHOICE and s["crown_deferred"] == 1)
+    deferred = phase == rules.CROWN_CHOICE and s["crown_deferred"] == 1
+    own_turn = deferred or phase in (rules.PLACE, rules.MOVE)
     return place >= int64(s["turn"]) + (0 if own_turn else 1)
 
 
@@ -365,7 +329,7 @@ def teams_with_most_castles(s: np.void) -> Int:
 @kernel
 def end_game(s: np.void, reason: Int, winners: Int) -> None:
     """End the game; ``winners`` has a bit for each team."""
-    s["phase"] = OVER
+    s["phase"] = rules.OVER
     s["reason"] = reason
     s["winners"] = winners
     s["player"] = 0
@@ -378,7 +342,7 @@ def end_game(s: np.void, reason: Int, winners: Int) -> None:
 def forfeit(s: np.void) -> None:
     """Let the team to move lose; the others share the win. Not a rule: an environment's option."""
     loser = int64(s["team"][s["player"]])
-    end_game(s, BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
+    end_game(s, rules.BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
 
 
 @kernel
@@ -448,41 +412,41 @@ def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
 @kernel
 def disc_of(action: Int) -> Int:
     """Return the number of the disc played, 1 to 5."""
-    return action - FIRST_DISC + 1
+    return action - rules.FIRST_DISC + 1
 
 
 @kernel
 def crown_clan_of(action: Int) -> Int:
     """Return the clan that the crown becomes."""
-    return action - FIRST_CROWN
+    return action - rules.FIRST_CROWN
 
 
 @kernel
 def steps_of(action: Int) -> Int:
     """Return the Emperor's steps, 1 to 5."""
-    return action - FIRST_MOVE + 1
+    return action - rules.FIRST_MOVE + 1
 
 
 @kernel
 def clan_of(action: Int) -> Int:
     """Return the clan of the paladin placed."""
-    return (action - FIRST_PLACE) // DESTINATIONS
+    return (action - rules.FIRST_PLACE) // rules.DESTINATIONS
 
 
 @kernel
 def destination_of(action: Int) -> Int:
     """Return the paladin's destination: 0 the court, 1 + k the region k from the Emperor's."""
-    return (action - FIRST_PLACE) % DESTINATIONS
+    return (action - rules.FIRST_PLACE) % rules.DESTINATIONS
 
 
 @kernel
 def play(s: np.void, action: Int) -> None:
     """Carry out a legal action. Stops at the next decision, roll, or the end."""
-    if action >= FIRST_PLACE:
+    if action >= rules.FIRST_PLACE:
         place_paladin(s, clan_of(action), destination_of(action))
-    elif action >= FIRST_MOVE:
+    elif action >= rules.FIRST_MOVE:
         move_emperor(s, steps_of(action))
-    elif action >= FIRST_CROWN:
+    elif action >= rules.FIRST_CROWN:
         decide_crown(s, crown_clan_of(action))
     else:
         play_disc(s, disc_of(action))
@@ -491,7 +455,7 @@ def play(s: np.void, action: Int) -> None:
 @kernel
 def roll_on(s: np.void) -> None:
     """Roll by the game's own generator until a decision is due or the game is over."""
-    while s["phase"] == ROLL:
+    while s["phase"] == rules.ROLL:
         roll_dice(s)
 
 
@@ -499,10 +463,9 @@ def roll_on(s: np.void) -> None:
 def roll_dealt(s: np.void, dice: U64, row: Int) -> None:
     """Do as `roll_on` where each seat rolls by a separate generator, ``dice[row, seat]``.
 
-    Then a seat's k-th roll does not depend on anyone's decisions. The game's own
-    generator, from which a player could predict rolls, is set to 0.
+    The game's own generator, from which a player could predict rolls, is set to 0.
     """
-    while s["phase"] == ROLL:
+    while s["phase"] == rules.ROLL:
         seat = int64(s["player"])
         s["generator"] = dice[row, seat]
         roll_dice(s)
