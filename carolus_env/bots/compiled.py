@@ -17,6 +17,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked, Remembered
 from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.rules import MAX_PLAYERS
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.engine.streams import check_streams
@@ -28,13 +29,14 @@ from carolus_env.system.options import option
 
 
 class Entries(NamedTuple):
-    """The loops around a compiled bot's choice."""
+    """The loops around a compiled bot's choice, over those of the games with so many players."""
 
     act: Callable[..., int]
-    """``(states, generators, actions, rests, rows, context)``: one decision in each game of
-    ``rows``; returns 0 where nothing is left of any plan."""
+    """``(states, generators, choices, first, end, players, context)``: one decision in each game
+    from ``first`` to ``end``. ``choices`` is ``(2, N)``: actions, and the rests of plans. Returns 0
+    where nothing is left of any plan."""
     play_on: Callable[..., int]
-    """``(states, generators, seating, number, rows, context, check)``: plays games on, see
+    """``(states, generators, seating, number, rows, players, context, check)``: plays games on, see
     `CompiledAgent.play_on`, and returns the number of decisions."""
 
     @classmethod
@@ -50,24 +52,28 @@ class Entries(NamedTuple):
 
         @entry
         def act(
-            states: Records, generators: U64, actions: I64, rests: I64, rows: Any, context: Any
-        ) -> Int:
+            states: Records, generators: U64, choices: I64, first: Int, end: Int, players: Int,
+            context: Any,
+        ) -> Int:  # fmt: skip
             left = 0
-            for g in rows:
-                chosen = choose(states[g], rests[g], generators[g], context)
-                actions[g], rests[g], generators[g] = chosen
-                left |= rests[g]
+            for g in range(first, end):
+                if states[g]["players"] == players:
+                    action, rest, bits = choose(states[g], choices[1, g], generators[g], context)
+                    choices[0, g], choices[1, g], generators[g] = action, rest, bits
+                    left |= choices[1, g]
             return left
 
         @entry
         def play_games_on(
-            states: Records, generators: U64, seating: Any, number: Int, rows: Any,
+            states: Records, generators: U64, seating: Any, number: Int, rows: Any, players: Int,
             context: Any, check: Any,
         ) -> Any:  # fmt: skip
             decisions = 0
             for i in range(rows.shape[0]):
-                turn = _Turn(choose, generators, seating, number, rows[i], context, check)
-                decisions += play_on(_decide, roll_own, states[rows[i]], int64(0), turn)[0]
+                s = states[rows[i]]
+                if s["players"] == players:
+                    turn = _Turn(choose, generators, seating, number, rows[i], context, check)
+                    decisions += play_on(_decide, roll_own, s, int64(0), turn)[0]
             return decisions
 
         return cls(act, play_games_on)
@@ -161,14 +167,15 @@ class CompiledAgent(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
-        left, actions, rests = 0, np.empty(len(states), np.int64), np.zeros(len(states), np.int64)
+        left, choices = 0, np.zeros((2, len(states)), np.int64)
         if len(self._remembered):
-            rests[:] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
-        for rows, context in self._portions(states, np.arange(len(states))):
-            left |= self.entries.act(states, generators, actions, rests, rows, context)
+            choices[1] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
+        for part, players, context in self._portions(states["players"]):
+            given = states, generators, choices, part.start, part.stop, players, context
+            left |= self.entries.act(*given)
         if left == 0:
-            return actions
-        pairs = zip(actions.tolist(), rests.tolist(), strict=True)
+            return choices[0]
+        pairs = zip(*choices.tolist(), strict=True)
         plans = [[action, *actions_of(rest)] for action, rest in pairs]
         return self._remembered.keep(states, generators, plans)
 
@@ -200,26 +207,30 @@ class CompiledAgent(Agent):
         check: _Check | None,
     ) -> int:  # fmt: skip
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
-        for portion, context in self._portions(states, chosen):
-            given = states, generators, seating, number, portion, context, check
+        for part, players, context in self._portions(states["players"][chosen]):
+            given = states, generators, seating, number, chosen[part], players, context, check
             decisions += self.entries.play_on(*given)
             if check is not None and check.fault[0] >= 0:
                 break
         return decisions
 
-    def _portions(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
-        """Yield portions of the rows, each with a context that no other thread uses meanwhile."""
-        players = states["players"][rows]
-        mixed = len(rows) > 1 and (players != players[0]).any()
-        for count in (np.unique(players) if mixed else players[:1]).tolist():
-            unused, group = self._contexts[count], rows[players == count] if mixed else rows
+    def _portions(self, players: Ints) -> Iterator[tuple[slice, int, Any]]:
+        """Yield portions of games, for each number of players there with a context.
+
+        No other thread uses that context meanwhile.
+        """
+        seen = players.tobytes()
+        for number in range(2, MAX_PLAYERS + 1):
+            if number not in seen:
+                continue
+            unused = self._contexts[number]
             try:
                 context = unused.pop()
             except IndexError:
-                context = self.context(count)
+                context = self.context(number)
             try:
-                for portion in cancellation.portions(len(group)):
-                    yield group[portion], context
+                for part in cancellation.portions(len(players)):
+                    yield part, number, context
             finally:
                 unused.append(context)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.bots.agent import Agent, Checked
-from carolus_env.bots.models import FOLDER
 from carolus_env.bots.registry import FunctionAgent
+from carolus_env.networks.files import FOLDER
 from carolus_env.system.sources import (
     PACKAGE,
     digest,
@@ -57,7 +57,7 @@ def _package_hash(modules: tuple[str, ...], players: int) -> str:
     """Return the hash of modules of the package, of all that they import, and of their data."""
     files = of_package(*modules)
     data = {path for source in files.values() for path in source.parent.glob("*.json")}
-    if "carolus_env.bots.models" in files:
+    if "carolus_env.networks.files" in files:
         data.update(FOLDER.glob(f"*_{players}p.*"))
     contents = {name: path.read_bytes() for name, path in files.items()}
     return _hash({**contents, **{path.name: path.read_bytes() for path in data}})

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Opinion
+from carolus_env.bots.agent import BotOptions, Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
-from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY

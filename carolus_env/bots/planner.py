@@ -1,7 +1,7 @@
 """``planner``: plans a whole turn at once, and chooses a disc by playing the round to its end.
 
 It lists the plans for its paladins and the Emperor (`plans`), and plays the one that leaves the
-best position (`heuristic`). To choose a disc (`discs`) it plays the round to its end, all players
+best position (`heuristic`). To choose a disc it plays the round to its end, all players
 acting by their best plans and no dice rolled, and values that position. A crown becomes the clan
 that leaves the best position.
 """
@@ -15,16 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Opinion
+from carolus_env.bots.agent import BotOptions, Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
-from carolus_env.bots.options import BotOptions
 from carolus_env.engine import rules
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.state import States, common_players, copy
 from carolus_env.planning import plans
-from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import advantage, chances, weights_table, write_scores
-from carolus_env.planning.plans import WIDTHS, PlanScratch
+from carolus_env.planning.plans import WIDTHS, DiscScratch, PlanScratch, search_discs
 from carolus_env.system.arrays import F64, I64, Bits, Int, allocate, int64
 from carolus_env.system.compiler import inlined, separate
 from carolus_env.system.options import option

@@ -8,17 +8,25 @@ is damaged, of another format or version, or does not fit. A kind of models is a
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.system import tensors, untrusted
 from carolus_env.system.files import write_file
-from carolus_env.system.untrusted import DataError, cut, shown
+from carolus_env.system.untrusted import DataError, cut, shown, unknown
+
+NAMES: Final = ("2p", "3p", "4p")
+"""The models of the package, as specs and commands name them."""
+FOLDER: Final = Path(__file__).with_name("models")
+Kind = Literal["value", "ppo", "decisions"]
+"""Purpose of a model of the package: to value positions, as a policy over whole turns, or over
+single decisions."""
 
 LARGEST: Final = 64 * 2**20
 """Most bytes of a file; a typical model has 0.4 to 4 million."""
@@ -130,6 +138,16 @@ def file_of(path: str | Path) -> Path:
     """Return the file of a model that is named with or without the suffix."""
     path = Path(path).expanduser()
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+
+
+def path_of(kind: Kind, name: str) -> Path:
+    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own."""
+    if name in NAMES:
+        return FOLDER / f"{kind}_{name}"
+    path = Path(name)
+    if path.name == name and not os.path.lexists(file_of(path)):
+        raise ModelError(unknown("unknown model", name, NAMES, f"{', '.join(NAMES)} or a file"))
+    return path
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -17,20 +17,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels.courts import reserve_size
 from carolus_env.engine.kernels.packed import NOTHING
 from carolus_env.engine.kernels.regions import count_at, heir_of, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round
-from carolus_env.engine.rules import (
-    CASTLES_TO_WIN,
-    CLANS,
-    DICE,
-    DISCS,
-    MAX_TEAMS,
-    NOBODY,
-    OVER,
-    TEAMS,
-)
+from carolus_env.engine.rules import CLANS, DICE, DISCS, MAX_TEAMS, NOBODY, OVER, TEAMS
 from carolus_env.engine.state import States, as_states
 from carolus_env.system.arrays import F64, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
@@ -76,27 +68,10 @@ FEATURES: Final = (
     Feature("reserve", 0.05, "paladins in its players' reserves, crowns included"),
 )
 (
-    CASTLES,
-    CASTLES_SQUARED,
-    CLANS_HELD,
-    INFLUENCE,
-    LEAD,
-    LEAD_PALADINS,
-    BACKING,
-    TAKEABLE,
-    TAKEABLE_PALADINS,
-    AHEAD_1,
-    AHEAD_2,
-    AHEAD_3,
-    AHEAD_FAR,
-    HOLD,
-    ATTACK,
-    GAIN,
-    LAST_BLOW,
-    TURNS_LEFT,
-    HIGHEST,
-    RESERVE,
-) = range(len(FEATURES))
+    CASTLES, CASTLES_SQUARED, CLANS_HELD, INFLUENCE, LEAD, LEAD_PALADINS, BACKING,
+    TAKEABLE, TAKEABLE_PALADINS, AHEAD_1, AHEAD_2, AHEAD_3, AHEAD_FAR,
+    HOLD, ATTACK, GAIN, LAST_BLOW, TURNS_LEFT, HIGHEST, RESERVE,
+) = range(len(FEATURES))  # fmt: skip
 
 assert AHEAD_FAR == AHEAD_1 + 3
 CLAN_FEATURES: Final = (CLANS_HELD, TAKEABLE_PALADINS)
@@ -145,12 +120,6 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
         if needed <= at_hand:
             features[team, TAKEABLE] += 1
             features[team, TAKEABLE_PALADINS] += out
-
-
-@inlined
-def _count_clans(s: np.void, features: F64) -> None:
-    for clan in range(CLANS):
-        count_clan(s, clan, features)
 
 
 @kernel
@@ -205,7 +174,7 @@ def _count_regions(s: np.void, features: F64) -> None:
 def count_but_clans(s: np.void, features: F64) -> None:
     """Write all of `FEATURES` but those of the clans to rows that hold zeros."""
     _count_regions(s, features)
-    to_win = CASTLES_TO_WIN[int64(s["players"])]
+    to_win = rules.CASTLES_TO_WIN[int64(s["players"])]
     for team in range(int64(s["teams"])):
         castles = int64(s["castles"][team])
         features[team, CASTLES] = castles
@@ -231,7 +200,8 @@ def forget_features(features: F64) -> None:
 def write_features(s: np.void, features: F64) -> None:
     """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
     forget_features(features)
-    _count_clans(s, features)
+    for clan in range(CLANS):
+        count_clan(s, clan, features)
     count_but_clans(s, features)
 
 
@@ -323,11 +293,7 @@ def write_chances(scores: F64, teams: Int, chances: F64) -> None:
 
 @cache
 def all_weights() -> npt.NDArray[np.float64]:
-    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only.
-
-    Raises:
-        ValueError: when the file does not hold one number for each feature.
-    """
+    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only."""
     path = Path(__file__).with_name("weights.json")
     table = json.loads(path.read_text())["weights"]
     names = [feature.name for feature in FEATURES]
@@ -342,11 +308,7 @@ def all_weights() -> npt.NDArray[np.float64]:
 
 
 def weights_table(weights: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
-    """Return weights as kernels read them, ``(5, F)`` float64; None: the fitted ones.
-
-    Raises:
-        ValueError: for an array of another shape or dtype.
-    """
+    """Return weights as kernels read them, ``(5, F)`` float64; None: the fitted ones."""
     if weights is None:
         return all_weights().copy()
     shape = all_weights().shape

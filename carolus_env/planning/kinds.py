@@ -62,7 +62,7 @@ _MIX: Final = 2_654_435_769  # 2^32 over the golden ratio: neighbours come far a
 
 KIND: Final = np.dtype(
     [
-        ("key", "<i8"),  # the plans' common key, see `_key`; 0: none
+        ("key", "<i8"),  # the plans' common key, see `kind_after`; 0: none
         ("heir", "<i8"),  # owner of the region after the move, a row of features
         ("owner", "<i8"),  # the same
         ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
@@ -147,12 +147,7 @@ def _weighed_clans(features: F64, weights: F64) -> float:
 
 @inlined
 def begin_kinds(context: PlanContext, kinds: Kinds) -> None:
-    """Reset the cache, and compute the effects of each clan's paladins in this position.
-
-    Args:
-        context: a `PlanContext`.
-        kinds: a `Kinds`.
-    """
+    """Reset the cache, and compute the effects of each clan's paladins in this position."""
     s, weights = context.before, context.weights
     kinds.serial[0] += 1
     most = int64(s["placements_left"])
@@ -181,12 +176,6 @@ def begin_kinds(context: PlanContext, kinds: Kinds) -> None:
 
 
 # ------------------------------------------------------------------------------------ kinds
-
-
-@kernel
-def _key(serial: Int, control: Int, stop: Int, target: Int, heir: Int) -> Int:
-    """Return a kind's key, a number that its plans share."""
-    return (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
 
 
 @kernel
@@ -251,7 +240,7 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
 
     Plans that end the game are not cached as a kind: their scores are known at once.
     """
-    row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `_key`
+    row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `kind_after`
     s, weights, scores = context.before, context.weights, kinds.scores
     kind, features = kinds.kinds[row], kinds.features[row]
     kinds.states[0] = s
@@ -277,9 +266,7 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
     kind["powers"][0] = power_0 - (added & 255)
     kind["powers"][1] = power_1 - (added >> 8 & 255)
     kind["powers"][2] = power_2 - (added >> 16 & 255)
-    margin_0 = margin(power_0, power_1, power_2)
-    margin_1 = margin(power_1, power_0, power_2)
-    margin_2 = margin(power_2, power_0, power_1)
+    margin_0, margin_1, margin_2 = _margins_of(power_0, power_1, power_2)
     for team in range(MAX_TEAMS):
         own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
         owns = int64(team == owner)
@@ -290,11 +277,9 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
 
 
 @kernel
-def _write_margin(kind: np.void, team: Int, own: Int, features: F64) -> None:
-    """Write the features that hold margins; ``own`` is that of the region with the paladins."""
-    owns = int64(kind["owner"] == team)
-    features[team, HOLD] = kind["hold"][team] + own * owns
-    features[team, ATTACK] = kind["attack"][team] + own * (1 - owns)
+def _margins_of(power_0: Int, power_1: Int, power_2: Int) -> tuple[Int, Int, Int]:
+    margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
+    return margin_0, margin_1, margin(power_2, power_0, power_1)
 
 
 @kernel
@@ -311,14 +296,8 @@ def kind_after(
 ) -> Any:
     """Return the row in `Kinds` of a plan's kind; a new kind is learnt.
 
-    Args:
-        shares: the placements.
-        effect: the sum of their effects.
-        target: steps from the Emperor to the region of those not for the court; any region
-            where there are none.
-        stop: the Emperor's steps.
-        context: a `PlanContext`.
-        kinds: a `Kinds`, for which `begin_kinds` was called.
+    ``effect`` is the sum of the placements' effects; those not for the court are ``target`` steps
+    from the Emperor, who goes ``stop`` steps.
     """
     serial = kinds.serial[0]
     control, added = effect % _CONTROLS, effect >> 8
@@ -327,7 +306,7 @@ def kind_after(
     powers = kinds.powers[control, target]
     added_0, added_1, added_2 = added & 255, added >> 8 & 255, added >> 16
     heir = heir_of(powers[MAX_TEAMS], powers[0] + added_0, powers[1] + added_1, powers[2] + added_2)
-    key = _key(serial, control, stop, target, heir)
+    key = (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
     row = _row(key)
     kind = kinds.kinds[row]
     power_0, power_1, power_2 = _powers(kind, added)
@@ -341,8 +320,7 @@ def kind_after(
 def _margins(kind: np.void, effect: Int) -> tuple[Int, Int, Int]:
     """Return each team's margin on the region with the paladins, after a plan of the kind."""
     power_0, power_1, power_2 = _powers(kind, effect >> 8)
-    margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
-    return margin_0, margin_1, margin(power_2, power_0, power_1)
+    return _margins_of(power_0, power_1, power_2)
 
 
 @kernel
@@ -362,16 +340,7 @@ def write_weighed_clans(shares: Int, kinds: Kinds, weighed: F64) -> None:
 def write_rough_scores(
     row: Int, effect: Int, weighed: F64, weights: F64, kinds: Kinds, scores: F64
 ) -> None:
-    """Write each team's score after a plan, but for rounding.
-
-    Args:
-        row: the row of the kind.
-        effect: the sum of its placements' effects.
-        weighed: weighted sum of the clans' features, see `write_weighed_clans`.
-        weights: ``(F,)`` the evaluation's weights.
-        kinds: a `Kinds`.
-        scores: ``(3,)`` float64, written.
-    """
+    """Write each team's score after a plan, but for rounding; see `write_weighed_clans`."""
     kind = kinds.kinds[row]
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
@@ -390,24 +359,16 @@ def write_rough_scores(
 def write_scores_after(
     row: Int, shares: Int, effect: Int, context: PlanContext, kinds: Kinds, scores: F64
 ) -> None:
-    """Write each team's score after a plan, as `write_scores` does in the position after it.
-
-    Args:
-        row: the row of the kind.
-        shares: the placements.
-        effect: the sum of their effects.
-        context: a `PlanContext`.
-        kinds: a `Kinds`.
-        scores: ``(3,)`` float64, written.
-    """
+    """Write each team's score after a plan, as `write_scores` does in the position after it."""
     kind, features, teams = kinds.kinds[row], kinds.features[row], int64(context.before["teams"])
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
     margin_0, margin_1, margin_2 = _margins(kind, effect)
     _write_clans(shares, teams, kinds.clans, features)
-    _write_margin(kind, 0, margin_0, features)
-    _write_margin(kind, 1, margin_1, features)
-    if teams > 2:
-        _write_margin(kind, 2, margin_2, features)
+    for team in range(teams):
+        own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
+        owns = int64(kind["owner"] == team)
+        features[team, HOLD] = kind["hold"][team] + own * owns
+        features[team, ATTACK] = kind["attack"][team] + own * (1 - owns)
     weigh(features, context.weights, scores)

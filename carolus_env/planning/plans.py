@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.kernels.packed import clan_word
@@ -31,6 +30,7 @@ from carolus_env.engine.rules import (
     FIRST_DISC,
     FIRST_MOVE,
     FIRST_PLACE,
+    MAX_PLAYERS,
     MAX_TEAMS,
     MOVE,
     PLACE,
@@ -240,30 +240,12 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
 
 
 @inlined
-def _write_scores_after_move(s: np.void, steps: Int, weights: F64, scratch: PlanScratch) -> None:
-    """Write each team's score once the Emperor has moved ``steps``."""
-    last = scratch.states.shape[0] - 1
-    scratch.states[last] = s
-    move_emperor(scratch.states[last], steps)
-    write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
-
-
-@inlined
 def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, values: F64) -> Any:
-    """Value every stop of the Emperor after all placements, and keep the best plans.
-
-    Args:
-        listing: a `Listing`.
-        scratch: a `PlanScratch`.
-        count: the length of the list so far.
-        plans, values: ``(K,)`` the list.
-
-    Returns:
-        The length of the list.
-    """
+    """Value every stop of the Emperor after all placements; returns the new length of the list."""
     context, kinds, scores = listing.context, scratch.kinds, scratch.scores
     team, teams, placements = listing.team, listing.teams, listing.placements
     one_rival, other_rival = rivals(team, teams)
+    last = scratch.states.shape[0] - 1  # scratch
     level, longest = scratch.levels[placements], plans.shape[0]
     shares, effect, went = int64(level["shares"]), int64(level["effect"]), int64(level["went"])
     bound = listing.width == STOP and went != 0  # else he may stop anywhere
@@ -274,7 +256,9 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
     for stop in range(nearest, farthest + 1):
         row = -1
         if level["scattered"] == 1:
-            _write_scores_after_move(scratch.states[placements], stop, context.weights, scratch)
+            scratch.states[last] = scratch.states[placements]
+            move_emperor(scratch.states[last], stop)
+            write_scores(scratch.states[last], context.weights, scratch.features, scores)
         else:
             row = kind_after(shares, effect, went if went != 0 else stop, stop, context, kinds)
             write_rough_scores(row, effect, scratch.weighed, context.weights, kinds, scores)
@@ -293,16 +277,7 @@ def list_plans(
 ) -> Int:
     """List the best plans of the player to move in ``s`` (phase place or move), best first.
 
-    Args:
-        s: the position; it is not changed.
-        width: `STOP`, `ONE` or `ALL`.
-        weights: ``(F,)`` the evaluation's weights.
-        scratch: a `PlanScratch`.
-        plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds of
-            winning.
-
-    Returns:
-        The number of plans listed, at least 1 and at most K.
+    Writes the ``K`` best plans, and as values their log odds of winning; returns how many they are.
     """
     listing, depth, count = _begin(s, width, weights, scratch), 0, 0
     while depth >= 0:
@@ -321,17 +296,15 @@ class CandidateList(NamedTuple):
     """The candidates of a decision: how they are listed, the list, and scratch."""
 
     width: int  # allowed destinations of paladins: an index into `WIDTHS`
-    # ``(F,)`` float64: of the evaluation that picks and orders a turn's plans
-    weights: npt.NDArray[np.float64]
+    weights: F64  # (F,) of the evaluation that picks and orders a turn's plans
     most: int  # maximum number of a turn's plans that are kept
-    scratch: PlanScratch  # scratch to list plans
-    # ``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more
-    plans: npt.NDArray[np.int64]
-    scores: npt.NDArray[np.float64]  # ``(K,)`` float64: the evaluation's scores of a turn's plans
+    scratch: PlanScratch
+    plans: I64  # (K,) the candidates; K is 5 or ``most``, whichever is more
+    scores: F64  # (K,) the evaluation's scores of a turn's plans
 
     @classmethod
-    def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateList:
-        """Return a list with scratch of its own; the arguments are the attributes."""
+    def of(cls, width: int, weights: F64, most: int) -> CandidateList:
+        """Return a list with scratch of its own."""
         length = max(whole_number("candidates", most, 1, MOST_PLANS), DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
         return cls(width, weights, most, allocate(PlanScratch), plans, scores)
@@ -362,28 +335,80 @@ def list_candidates(s: np.void, candidates: CandidateList) -> Int:
 
     ``candidates.scratch.total`` holds how many there were, those left out too.
     """
+    listed, scratch = candidates, candidates.scratch
     if in_turn(s):
-        plans, scores = candidates.plans[: candidates.most], candidates.scores
-        scratch = candidates.scratch
-        return list_plans(s, candidates.width, candidates.weights, scratch, plans, scores)
-    count = list_actions(s, candidates.plans)
-    candidates.scratch.total[0] = count
-    return count
+        plans = listed.plans[: listed.most]
+        return list_plans(s, listed.width, listed.weights, scratch, plans, listed.scores)
+    scratch.total[0] = list_actions(s, listed.plans)
+    return scratch.total[0]
+
+
+# ------------------------------------------------------------------------------------ discs
+# The search for a disc: every answer of the players after it is tried, without dice. Each player
+# chooses what is best for its team (max^n: Luckhardt and Irani, AAAI 1986). What a position is
+# worth once all have chosen is up to the bot.
+
+
+class DiscScratch(NamedTuple):
+    """Scratch of `search_discs`, by the number of discs chosen, and its result."""
+
+    states: Annotated[States, MAX_PLAYERS + 1, STATE]  # the position
+    untried: Annotated[I64, MAX_PLAYERS + 1]  # the discs still to try there, as bits
+    outcomes: Annotated[F64, MAX_PLAYERS + 1, MAX_TEAMS]  # values of the best disc tried there
+    values: Annotated[F64, DISCS, MAX_TEAMS]  # values of the discs that can be played, by team
+
+
+@inlined
+def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch: Any) -> Any:
+    """Value the discs that can be played in ``s``; returns the best one, as an action.
+
+    The kernel ``answers(s)`` returns the discs to try later, as bits; ``evaluate(s, context,
+    outcome)`` writes what a position in which all have chosen is worth to each team.
+    """
+    states, untried, outcomes = scratch.states, scratch.untried, scratch.outcomes
+    teams, first = int64(s["teams"]), int64(s["turn"])
+    choosers = int64(s["players"]) - first
+    depth, chosen, trying = 0, -1, -1
+    states[0] = s
+    untried[0] = legal.playable_discs(s)
+    outcomes[0, :] = NONE_YET
+    while depth >= 0:
+        if depth < choosers and untried[depth] != 0:
+            disc = 1
+            while untried[depth] >> (disc - 1) & 1 == 0:
+                disc += 1
+            untried[depth] ^= 1 << (disc - 1)
+            trying = disc - 1 if depth == 0 else trying
+            states[depth + 1] = states[depth]
+            play(states[depth + 1], FIRST_DISC + disc - 1)
+            depth += 1
+            if depth < choosers:
+                untried[depth] = answers(states[depth])
+            outcomes[depth, :] = NONE_YET
+            continue
+        if depth == choosers:
+            evaluate(states[depth], context, outcomes[depth])
+        if depth == 1:
+            for team in range(teams):
+                scratch.values[trying, team] = outcomes[1, team]
+        if depth > 0:  # is the outcome of the disc just tried the best one for its player?
+            team = int64(s["team"][s["order"][first + depth - 1]])
+            if outcomes[depth, team] > outcomes[depth - 1, team]:
+                for other in range(teams):
+                    outcomes[depth - 1, other] = outcomes[depth, other]
+                if depth == 1:
+                    chosen = FIRST_DISC + trying
+        depth -= 1
+    return chosen
 
 
 # ------------------------------------------------------------------------------------ for Python
 
 
 def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:
-    """Return the actions of the best plans by the fitted weights, best first.
+    """Return the actions of the best plans, at most so many, by the fitted weights, best first.
 
-    Args:
-        state: game ``states[i]``, in phase place or move.
-        most: maximum number of plans, 1 to `MOST_PLANS`.
-        width: one of `WIDTHS`.
-
-    Raises:
-        ValueError: for a game in another phase, or another argument that does not fit.
+    ``state`` is a game ``states[i]`` in phase place or move, ``width`` one of `WIDTHS`.
     """
     game = single(state)
     if game["phase"][0] not in (PLACE, MOVE):

@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
-from carolus_env.bots.models import NAMES
-from carolus_env.networks.files import ModelError
+from carolus_env.networks.files import NAMES, ModelError
 
 OFFERED: Final = {
     "random": "any legal action",

@@ -35,14 +35,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.bots.network import best_of
 from carolus_env.bots.planner import best_crown
-from carolus_env.bots.value import best_of
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.streams import branch
-from carolus_env.networks.forward import Network, value_plans
+from carolus_env.networks.network import Network, value_plans
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import write_chances, write_scores
 from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
@@ -174,7 +174,7 @@ def list_choices(s: np.void, weights: F64, tree: Forest, candidates: Int) -> Non
     if not in_turn(s):
         tree.listed[0] = plans.list_actions(s, tree.plans)
         return
-    # at the root as `value.PLANS`
+    # at the root as `network.PLANS`
     width = plans.ONE if candidates > 0 and s["teams"] == 2 else plans.STOP
     most = candidates if candidates > 0 else PLANS_AHEAD
     listed, values = tree.plans[:most], tree.values[:most]

@@ -2,7 +2,7 @@
 
 `SearchBot` values positions by a network or an `Evaluator` of yours, `MctsBot` by the planner's
 evaluation. One search settles all decisions of a turn. How the tree works:
-`carolus_env.bots.search.tree`.
+`carolus_env.bots.tree`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent, Opinion, Remembered
-from carolus_env.bots.models import Models
-from carolus_env.bots.options import BotOptions
-from carolus_env.bots.search import tree as trees
-from carolus_env.bots.search.tree import Forest, tree_of
+from carolus_env.bots import tree as trees
+from carolus_env.bots.agent import Agent, BotOptions, Opinion, Remembered
+from carolus_env.bots.network import Models
+from carolus_env.bots.tree import Forest, tree_of
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams, random_bits
-from carolus_env.networks.forward import Network, values
-from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.network import Network, NetworkModel, values
 from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
 from carolus_env.system import cancellation
