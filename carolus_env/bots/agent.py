@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
@@ -20,7 +19,6 @@ from carolus_env.system.untrusted import unknown
 
 Options = TypeVar("Options")
 CHANGED: Final = "changed the states that it was given"
-_REMEMBERED: Final = 10_000  # rests of plans, see `Remembered`
 
 
 class AgentError(ValueError):
@@ -142,10 +140,6 @@ def opinion(
         states: ``(N,)`` games of one number of players that wait for a decision; the agent does not
             see their generators.
         generators: ``(N,)`` uint64 streams, advanced in place; None: the same at every call.
-
-    Raises:
-        AgentError: when the agent's answer is not a valid opinion.
-        ValueError: when a game does not wait for a decision, or numbers of players are mixed.
     """
     shown = copy(as_states(states))
     players = common_players(shown, "opinions")
@@ -223,48 +217,6 @@ def drawn(
     heights = chances.cumsum(axis=1)
     height = uniforms(generators) * heights[:, -1]
     return (heights <= height[:, None]).sum(axis=1)
-
-
-class Remembered:
-    """The rest of each plan, by the game's stream and position.
-
-    Equal games, of one deal against different opponents, say, share a rest; so it stays.
-    """
-
-    def __init__(self) -> None:
-        self._rests: dict[tuple[int, bytes], list[int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._rests)
-
-    def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
-        """Return the actions that are left of each game's plan; none where there is no plan."""
-        keys = zip(streams.tolist(), map(_position, states), strict=True)
-        return [self._rests.get(key, []) for key in keys]
-
-    def keep(
-        self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
-    ) -> npt.NDArray[np.int64]:
-        """Keep what is left of each plan after its first action."""
-        actions = np.array([plan[0] for plan in plans], np.int64)
-        rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
-        if not len(rows):
-            return actions
-        after = states[rows]
-        engine.step(after, actions[rows], roll=False)
-        for row, state in zip(rows.tolist(), after, strict=True):
-            self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
-        # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
-        for _ in range(len(self._rests) - max(_REMEMBERED, 2 * len(states))):
-            del self._rests[next(iter(self._rests))]
-        return actions
-
-
-def _position(state: np.void) -> bytes:
-    """Return a position as bytes, without its generator."""
-    bare = single(state)
-    bare["generator"] = 0
-    return bare.tobytes()
 
 
 # ------------------------------------------------------------------------------------ options

@@ -8,17 +8,17 @@ is `carolus_env.bots.random`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked, Remembered
+from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import MAX_PLAYERS
-from carolus_env.engine.state import Ints, States, as_states
+from carolus_env.engine.state import Ints, States, as_states, single
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, plan_of
@@ -26,6 +26,8 @@ from carolus_env.system import cancellation
 from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel
 from carolus_env.system.options import option
+
+_REMEMBERED: Final = 10_000  # rests of plans, see `Remembered`
 
 
 class Entries(NamedTuple):
@@ -140,6 +142,48 @@ def _passes(s: np.void, action: Int, row: Int, check: _Check | None) -> bool:
     return True
 
 
+class Remembered:
+    """The rest of each plan, by the game's stream and position.
+
+    Equal games, of one deal against different opponents, say, share a rest; so it stays.
+    """
+
+    def __init__(self) -> None:
+        self._rests: dict[tuple[int, bytes], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rests)
+
+    def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
+        """Return the actions that are left of each game's plan; none where there is no plan."""
+        keys = zip(streams.tolist(), map(_position, states), strict=True)
+        return [self._rests.get(key, []) for key in keys]
+
+    def keep(
+        self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
+    ) -> npt.NDArray[np.int64]:
+        """Keep what is left of each plan after its first action."""
+        actions = np.array([plan[0] for plan in plans], np.int64)
+        rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
+        if not len(rows):
+            return actions
+        after = states[rows]
+        engine.step(after, actions[rows], roll=False)
+        for row, state in zip(rows.tolist(), after, strict=True):
+            self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
+        # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
+        for _ in range(len(self._rests) - max(_REMEMBERED, 2 * len(states))):
+            del self._rests[next(iter(self._rests))]
+        return actions
+
+
+def _position(state: np.void) -> bytes:
+    """Return a position as bytes, without its generator."""
+    bare = single(state)
+    bare["generator"] = 0
+    return bare.tobytes()
+
+
 class CompiledAgent(Agent):
     """An agent that can play on in many games in one call.
 
@@ -194,10 +238,9 @@ class CompiledAgent(Agent):
 
         Args:
             states: ``(N,)`` games in which no roll is due, played on in place.
-            generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: one stream per game or
-                one per seat; advanced in place.
-            seating: ``(N, players)`` int64, the number of the agent at each seat.
-            number: this agent's number in ``seating``.
+            generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: a stream per game or
+                per seat; advanced in place.
+            seating: ``(N, players)`` int64, the agent at each seat; this one is ``number``.
             rows: ``(M,)`` int64, the games to play on; None: all.
         """
         return self._play_on(states, generators, seating, number, rows, None)

@@ -92,11 +92,7 @@ def _standings(states: Records, teams: I64, points: I64) -> None:
 
 
 class GreedyBot(CompiledAgent):
-    """Takes the best immediate gain in castles, then in clans; ties are broken at random.
-
-    Args:
-        options: the bot's options; None: those of `GreedyOptions`.
-    """
+    """Takes the best immediate gain in castles, then in clans; ties are broken at random."""
 
     name = "greedy"
     entries = Entries.of(choose)

@@ -40,7 +40,7 @@ from carolus_env.networks.decisions import DecisionModel
 from carolus_env.networks.files import Kind, Model, ModelError, path_of
 from carolus_env.networks.network import Network, NetworkModel, Weights
 from carolus_env.planning import plans
-from carolus_env.planning.heuristic import all_weights
+from carolus_env.planning.heuristic import all_weights, softmax
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS, CandidateList, first_of
 from carolus_env.system.arrays import F32, F64, I64, Bits, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, kernel, separate
@@ -309,7 +309,7 @@ def choose_by_policy(
         most = logits[best]
         for k in range(count):
             logits[k] = (logits[k] - most) / float32(selector.temperature)
-        network.softmax(count, logits, selector.probabilities)
+        softmax(count, logits, selector.probabilities)
         best = sample(count, selector.probabilities, generator.fraction(generator.mix(bits)))
     return first_of(selector.candidates.plans[best]), 0, bits
 
@@ -466,7 +466,7 @@ class PpoBot(_NetworkBot):
 def _think_by_policy(states: Records, selector: Selector, chances: F64, values: F64) -> None:
     for g in range(states.shape[0]):
         count = consider(states[g], selector)
-        network.softmax(count, selector.logits, selector.probabilities)
+        softmax(count, selector.logits, selector.probabilities)
         for k in range(count):
             probability = selector.probabilities[k]
             chances[g, first_of(selector.candidates.plans[k])] += probability

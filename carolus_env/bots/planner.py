@@ -152,7 +152,7 @@ class PlannerBot(CompiledAgent):
     """Plans whole turns by an evaluation with fitted weights.
 
     Args:
-        options: the bot's options; None: those of `PlannerOptions`.
+        options: None: the defaults.
         weights: ``(5, F)`` float64 of the evaluation, by number of players; None: the fitted ones.
     """
 

@@ -44,7 +44,7 @@ from carolus_env.engine.state import STATE, States
 from carolus_env.engine.streams import branch
 from carolus_env.networks.network import Network, value_plans
 from carolus_env.planning import plans
-from carolus_env.planning.heuristic import write_chances, write_scores
+from carolus_env.planning.heuristic import softmax, write_scores
 from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
@@ -200,7 +200,7 @@ def value_by_evaluation(s: np.void, weights: F64, tree: Forest) -> None:
     if in_turn(s):
         play_plan(after, tree.plans[0])
     write_scores(after, weights, scratch.features, scratch.scores)
-    write_chances(scratch.scores, int64(s["teams"]), tree.chances)
+    softmax(int64(s["teams"]), scratch.scores, tree.chances)
     if not in_turn(s):
         tree.values[: tree.listed[0]] = _log_odds(tree.chances[int64(s["team"][s["player"]])])
 

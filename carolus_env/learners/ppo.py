@@ -28,6 +28,7 @@ from carolus_env.learners.run import Arrays
 from carolus_env.networks import backward, network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
+from carolus_env.planning.heuristic import softmax
 from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
 from carolus_env.system import threads
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
@@ -150,7 +151,7 @@ def _evaluate_and_keep(s: np.void, policy: Selector, experience: Experience, d: 
 @kernel
 def _expect(count: Int, policy: Selector, expected: F32) -> np.float32:
     """Write each team's win probability that the policy expects; returns the log of the sum."""
-    most, total = network.softmax(count, policy.logits, policy.probabilities)
+    most, total = softmax(count, policy.logits, policy.probabilities)
     for team in range(expected.shape[0]):
         mean = 0.0
         for k in range(count):
@@ -401,7 +402,7 @@ def _logit_gradients(
 ) -> None:
     """Write the gradient of the policy's loss with respect to each candidate's logit."""
     count, choice, p = experience.counts[d], experience.chosen[d], policy.probabilities
-    most, total = network.softmax(count, policy.logits, p)
+    most, total = softmax(count, policy.logits, p)
     log_total = most + np.log(total)
     entropy = float32(0)
     for k in range(count):

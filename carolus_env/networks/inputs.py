@@ -12,6 +12,7 @@ long the tables are. All is from the point of view of the player to move:
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -50,10 +51,8 @@ class Table(NamedTuple):
     """A table of rows."""
 
     name: str
-    # Unit that looks a row up; ``view``, ``role``, ``pair`` and ``rival`` have a table each
-    per: str
-    # Keys of a row, with the number of their values; ``0``: the teams and nobody
-    keys: tuple[tuple[str, int], ...]
+    per: str  # what looks a row up; ``view``, ``role``, ``pair`` and ``rival`` have a table each
+    keys: tuple[tuple[str, int], ...]  # and their numbers of values; 0: the teams and nobody
     meaning: str
 
 
@@ -87,30 +86,13 @@ TABLES: Final = (
 # fmt: on
 
 
-class Layout(NamedTuple):
-    """Starts of the tables, the last is the number of all rows; see `layout`."""
-
-    region: int
-    reach: int
-    border: int
-    clan: int
-    hand: int
-    hands: int
-    disc: int
-    discs: int
-    paladins: int
-    castles: int
-    circle: int
-    moment: int
-    rows: int
-
-
+_NAMES = [*(table.name for table in TABLES), "rows"]
+Layout: Any = namedtuple("Layout", _NAMES)  # type: ignore[misc]
+"""Starts of the tables by name, and the number of all rows; see `layout`."""
 SMALLER: Final = (13, 10, 7, 5)
 """A stage of the game begins when the circle has so many regions."""
 STAGES: Final = 2 * (len(SMALLER) + 1)
 """Stages with layers of their own: by the size of the circle, and with a disc due or not."""
-
-# ------------------------------------------------------------------------------------ sizes
 
 
 def table_rows(table: Table, teams: int) -> int:
@@ -139,7 +121,7 @@ MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3
 
 
 @cache
-def layout(players: int) -> Layout:
+def layout(players: int) -> Any:
     """Return the start of each table in games of that number of players."""
     firsts = [0]
     for table in TABLES:
@@ -253,7 +235,7 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
 
 
 @inlined
-def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_region_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables region, reach and border; return the count."""
     players, teams = int64(s["players"]), int64(s["teams"])
     n, emperor = int64(s["regions"]), int64(s["emperor"])
@@ -316,7 +298,7 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
 
 
 @inlined
-def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_clan_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the table clan; return the count."""
     players = int64(s["players"])
     most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
@@ -339,7 +321,7 @@ def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> 
 
 
 @inlined
-def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_player_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables about hands, discs and reserves; return the count."""
     players = int64(s["players"])
     kind = OPENING if s["phase"] == DISC else ACTION
@@ -369,7 +351,7 @@ def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
 
 
 @inlined
-def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_position_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables castles, circle and moment; return the count."""
     most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
     for rival in range(1, int64(s["teams"])):
@@ -393,7 +375,7 @@ def stage_of(s: np.void) -> Int:
 
 
 @separate
-def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
+def encode(s: np.void, layout: Any, inputs: Inputs) -> None:
     """Write the inputs of the network for ``s``, a game that is not over."""
     write_seats(s, int64(s["player"]), inputs.seats)
     _write_turns(s, inputs)
@@ -411,12 +393,12 @@ def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
 
 
 @kernel
-def copy_inputs(inputs: Inputs, rows: Any, features: F32) -> None:
-    """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
-    for k in range(inputs.length[0]):
-        rows[k] = inputs.rows[k]
-    for k in range(features.shape[0]):
-        features[k] = inputs.features[k]
+def copy_inputs(count: Int, rows: Any, features: F32, to_rows: Any, to_features: F32) -> None:
+    """Copy rows and features, as many as both have."""
+    for k in range(count):
+        to_rows[k] = rows[k]
+    for k in range(min(features.shape[0], to_features.shape[0])):
+        to_features[k] = features[k]
 
 
 # ------------------------------------------------------------------------------------ many
@@ -447,18 +429,14 @@ def keep_inputs(s: np.void, inputs: Inputs, kept: InputArrays, i: Int) -> None:
     """Copy the inputs for ``s``, which were written last, to position ``i``."""
     kept.lengths[i], kept.stages[i] = inputs.length[0], inputs.stage[0]
     kept.first_team[i] = int64(s["team"][s["player"]])
-    copy_inputs(inputs, kept.rows[i], kept.features[i])
+    copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows[i], kept.features[i])
 
 
 @separate
 def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
     """Copy back what `keep_inputs` has kept at position ``i``."""
     inputs.length[0], inputs.stage[0] = kept.lengths[i], kept.stages[i]
-    rows, features = kept.rows[i], kept.features[i]
-    for k in range(kept.lengths[i]):
-        inputs.rows[k] = rows[k]
-    for k in range(features.shape[0]):
-        inputs.features[k] = features[k]
+    copy_inputs(kept.lengths[i], kept.rows[i], kept.features[i], inputs.rows, inputs.features)
 
 
 def encode_all(states: States) -> InputArrays:
@@ -472,7 +450,7 @@ def encode_all(states: States) -> InputArrays:
 
 
 @entry
-def _encode_all(states: Records, layout: Layout, inputs: Inputs, kept: InputArrays) -> None:
+def _encode_all(states: Records, layout: Any, inputs: Inputs, kept: InputArrays) -> None:
     for g in range(states.shape[0]):
         encode(states[g], layout, inputs)
         keep_inputs(states[g], inputs, kept, g)

@@ -43,13 +43,12 @@ from carolus_env.networks.inputs import (
     MOST_ROWS,
     STAGES,
     Inputs,
-    Layout,
     copy_inputs,
     encode,
     layout,
     team_role,
 )  # fmt: skip
-from carolus_env.planning.heuristic import FEATURES
+from carolus_env.planning.heuristic import FEATURES, softmax
 from carolus_env.planning.plans import play_plan
 from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
@@ -182,7 +181,7 @@ class Accumulator(NamedTuple):
 class Network(NamedTuple):
     """A network as kernels take it: weights and scratch."""
 
-    layout: Layout
+    layout: Any  # see `inputs.layout`
     weights: Weights
     inputs: Inputs  # scratch: of a position
     activations: Activations  # scratch: the outputs of its layers
@@ -235,7 +234,8 @@ def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
 def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
     """Note that the sums were computed in full for these inputs."""
     accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
-    copy_inputs(inputs, accumulator.rows, accumulator.features)
+    kept = accumulator
+    copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows, kept.features)
 
 
 @inlined
@@ -342,21 +342,6 @@ def _score(weights: Weights, stage: Int, activations: Activations, k: Int) -> An
     for j in range(LINEAR):
         score += sums[wide + j] * out[hidden + j]
     return score
-
-
-@kernel
-def softmax(count: Int, logits: F32, probabilities: F32) -> tuple[np.float32, np.float32]:
-    """Write the softmax of the first logits; returns m, the greatest, and the sum of exp(x - m)."""
-    most = logits[0]
-    for k in range(1, count):
-        most = max(most, logits[k])
-    total = float32(0)
-    for k in range(count):
-        probabilities[k] = np.exp(logits[k] - most)
-        total += probabilities[k]
-    for k in range(count):
-        probabilities[k] /= total
-    return most, total
 
 
 @kernel

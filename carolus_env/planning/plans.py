@@ -36,28 +36,8 @@ from carolus_env.engine.rules import (
     PLACE,
 )
 from carolus_env.engine.state import STATE, States, single
-from carolus_env.planning.heuristic import (
-    FEATURES,
-    advantage,
-    advantage_at_most,
-    all_weights,
-    rivals,
-    write_scores,
-)
-from carolus_env.planning.kinds import (
-    TO_COURT,
-    TO_REGION,
-    Kinds,
-    PlanContext,
-    begin_kinds,
-    kind_after,
-    share_of,
-    slack,
-    with_one_more,
-    write_rough_scores,
-    write_scores_after,
-    write_weighed_clans,
-)
+from carolus_env.planning import heuristic
+from carolus_env.planning.heuristic import FEATURES, Kinds, PlanContext, kind_after, share_of
 from carolus_env.system.arrays import F64, I64, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import one_of, whole_number
@@ -80,8 +60,8 @@ LEVEL: Final = np.dtype(
         ("target", "<i8"),  # the next to try here of that clan
         ("went", "<i8"),  # the one region that paladins went to so far, 0: none
         ("plan", "<i8"),  # the placements so far, see `pack`
-        ("shares", "<i8"),  # the same, see `kinds`
-        ("effect", "<i8"),  # the sum of their effects, see `kinds`
+        ("shares", "<i8"),  # the same, see `heuristic`
+        ("effect", "<i8"),  # the sum of their effects, see `heuristic`
         ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
         ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
     ]
@@ -98,7 +78,7 @@ class Listing(NamedTuple):
     stops: int  # stops that the Emperor can reach; after a full circle the same ones come again
     team: int  # team of the player to move
     teams: int  # number of teams
-    slack: float  # maximum error of rough scores, see `kinds.slack`
+    slack: float  # maximum error of rough scores, see `heuristic.slack`
 
 
 class PlanScratch(NamedTuple):
@@ -199,7 +179,7 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     regions, level = int64(s["regions"]), scratch.levels[0]
     stops = min(legal.emperor_steps(s), regions)
     context = PlanContext(s, weights, 1 + (stops if width == STOP else regions))
-    begin_kinds(context, scratch.kinds)
+    heuristic.begin_kinds(context, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
     level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
     level["reserve"] = int64(clan_word(s["reserves"][s["player"]]))
@@ -207,7 +187,8 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
         scratch.states[0] = s
     scratch.total[0] = 0
     count, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
-    return Listing(width, context, count, regions, stops, team, int64(s["teams"]), slack(weights))
+    error = heuristic.slack(weights)
+    return Listing(width, context, count, regions, stops, team, int64(s["teams"]), error)
 
 
 @kernel
@@ -224,7 +205,8 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     level["clan"], level["target"] = _following(clan, target, only, listing.context.targets)
     went = before if target == 0 else target
     destination = 0 if target == 0 else 1 + (target if target < listing.regions else 0)
-    shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
+    share = heuristic.TO_COURT if target == 0 else heuristic.TO_REGION
+    shares = level["shares"] + (share << 8 * clan)
     effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
     effect -= kinds.effects[clan, share_of(level["shares"], clan)]
     below["plan"] = pack(level["plan"], FIRST_PLACE + DESTINATIONS * clan + destination, depth)
@@ -244,7 +226,7 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
     """Value every stop of the Emperor after all placements; returns the new length of the list."""
     context, kinds, scores = listing.context, scratch.kinds, scratch.scores
     team, teams, placements = listing.team, listing.teams, listing.placements
-    one_rival, other_rival = rivals(team, teams)
+    one_rival, other_rival = heuristic.rivals(team, teams)
     last = scratch.states.shape[0] - 1  # scratch
     level, longest = scratch.levels[placements], plans.shape[0]
     shares, effect, went = int64(level["shares"]), int64(level["effect"]), int64(level["went"])
@@ -252,22 +234,23 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
     nearest, farthest = went if bound else 1, went if bound else listing.stops
     scratch.total[0] += farthest + 1 - nearest
     if level["scattered"] == 0:
-        write_weighed_clans(shares, kinds, scratch.weighed)
+        heuristic.write_weighed_clans(shares, kinds, scratch.weighed)
     for stop in range(nearest, farthest + 1):
         row = -1
         if level["scattered"] == 1:
             scratch.states[last] = scratch.states[placements]
             move_emperor(scratch.states[last], stop)
-            write_scores(scratch.states[last], context.weights, scratch.features, scores)
+            heuristic.write_scores(scratch.states[last], context.weights, scratch.features, scores)
         else:
             row = kind_after(shares, effect, went if went != 0 else stop, stop, context, kinds)
-            write_rough_scores(row, effect, scratch.weighed, context.weights, kinds, scores)
-        most = advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
+            weighed = scratch.weighed
+            heuristic.write_rough_scores(row, effect, weighed, context.weights, kinds, scores)
+        most = heuristic.advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
         if count < longest or most > values[longest - 1]:
             if row >= 0:
-                write_scores_after(row, shares, effect, context, kinds, scores)
+                heuristic.write_scores_after(row, shares, effect, context, kinds, scores)
             plan = pack(level["plan"], FIRST_MOVE + stop - 1, placements)
-            count = _keep(plan, advantage(scores, team, teams), plans, values, count)
+            count = _keep(plan, heuristic.advantage(scores, team, teams), plans, values, count)
     return count
 
 
@@ -414,7 +397,7 @@ def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]
     if game["phase"][0] not in (PLACE, MOVE):
         raise ValueError("state must be a game in phase place or move")
     most = whole_number("most", most, 1, MOST_PLANS)
-    weights = all_weights()[game["players"][0]].copy()
+    weights = heuristic.all_weights()[game["players"][0]].copy()
     listed = CandidateList.of(WIDTHS.index(one_of("width", width, WIDTHS)), weights, most)
     return [actions_of(int(plan)) for plan in listed.plans[: _list(game, listed)]]
 
