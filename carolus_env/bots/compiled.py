@@ -81,7 +81,7 @@ class Entries(NamedTuple):
         return cls(act, play_games_on)
 
 
-class _Check(NamedTuple):
+class Check(NamedTuple):
     """What the choices of an agent from a file are checked by."""
 
     memory: npt.NDArray[np.uint8]  # (N, B) the bytes of the games
@@ -98,7 +98,7 @@ class _Turn(NamedTuple):
     number: int
     row: int
     context: Any
-    check: _Check | None
+    check: Check | None
 
 
 @inlined
@@ -119,7 +119,7 @@ def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
 
 
 @kernel
-def _keep(row: Int, check: _Check | None) -> bool:
+def _keep(row: Int, check: Check | None) -> bool:
     """Keep the game as it is before a choice; returns False once a choice has failed."""
     if check is not None:
         if check.fault[0] >= 0:
@@ -130,7 +130,7 @@ def _keep(row: Int, check: _Check | None) -> bool:
 
 
 @kernel
-def _passes(s: np.void, action: Int, row: Int, check: _Check | None) -> bool:
+def _passes(s: np.void, action: Int, row: Int, check: Check | None) -> bool:
     """Return whether a choice is legal and left the game as it was; if not, note it."""
     if check is not None:
         same = True
@@ -224,13 +224,9 @@ class CompiledAgent(Agent):
         return self._remembered.keep(states, generators, plans)
 
     def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        number: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
+        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
+        check: Check | None = None,
+    ) -> int:  # fmt: skip
         """Decide in each game, again and again, until another agent must decide or it is over.
 
         This is `act` and `engine.step` in turns, with the same draws; due dice are rolled. The
@@ -242,13 +238,8 @@ class CompiledAgent(Agent):
                 per seat; advanced in place.
             seating: ``(N, players)`` int64, the agent at each seat; this one is ``number``.
             rows: ``(M,)`` int64, the games to play on; None: all.
+            check: the memory of `CheckedCompiled`.
         """
-        return self._play_on(states, generators, seating, number, rows, None)
-
-    def _play_on(
-        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None,
-        check: _Check | None,
-    ) -> int:  # fmt: skip
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
         for part, players, context in self._portions(states["players"][chosen]):
             given = states, generators, seating, number, chosen[part], players, context, check
@@ -289,16 +280,12 @@ class CheckedCompiled(Checked, CompiledAgent):
         self._compiled = agent
 
     def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        number: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
+        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
+        check: Check | None = None,
+    ) -> int:  # fmt: skip
         memory = states.view(np.uint8).reshape(len(states), -1)
-        check = _Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
-        decisions = self._compiled._play_on(states, generators, seating, number, rows, check)
+        check = Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
+        decisions = self._compiled.play_on(states, generators, seating, number, rows, check)
         row, action = check.fault.tolist()
         if row < 0:
             return decisions

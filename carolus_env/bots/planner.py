@@ -86,13 +86,6 @@ def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
 
 
 @inlined
-def _skip_roll(s: np.void) -> None:
-    """Continue without the dice that are due."""
-    s["dice_due"] = 0
-    turns.end_turn(s)
-
-
-@inlined
 def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> None:
     """Play the best plan of every player still to act this round; no dice are rolled."""
     begun = s["round"]
@@ -102,7 +95,8 @@ def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> 
         elif s["phase"] == rules.CROWN_CHOICE:
             plans.play(s, best_crown(s, weights, scratch.plan))
         elif s["phase"] == rules.ROLL:
-            _skip_roll(s)
+            s["dice_due"] = 0
+            turns.end_turn(s)
         else:
             break
 

@@ -332,15 +332,6 @@ def key_of(s: np.void) -> Bits:
     return key
 
 
-@kernel
-def child_at(nodes: Records, edges: Records, edge: Int, key: Bits) -> Int:
-    """Return the node after the choice that has this key, 0 when there is none."""
-    child = int64(edges[edge]["child"])
-    while child != 0 and nodes[child]["key"] != key:
-        child = int64(nodes[child]["sibling"])
-    return child
-
-
 @separate
 def go_down(s: np.void, weights: F64, tree: Forest, dice: Bits, spent: float) -> None:
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
@@ -365,7 +356,9 @@ def go_down(s: np.void, weights: F64, tree: Forest, dice: Bits, spent: float) ->
             turns.roll_on(leaf)
         if leaf["phase"] == OVER:
             break
-        node = child_at(nodes, edges, edge, key_of(leaf))
+        key, node = key_of(leaf), int64(edges[edge]["child"])
+        while node != 0 and nodes[node]["key"] != key:
+            node = int64(nodes[node]["sibling"])
     path[0] = depth
     if leaf["phase"] != OVER:
         list_choices(leaf, weights, tree, 0)
