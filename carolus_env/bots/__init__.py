@@ -14,7 +14,7 @@ from carolus_env.bots.search import (
     MctsOptions,
     SearchBot,
     SearchOptions,
-)  # fmt: skip
+)
 from carolus_env.networks.files import ModelError
 from carolus_env.networks.network import NetworkModel
 

@@ -25,14 +25,7 @@ from carolus_env.engine import rules
 from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.observation import observe
-from carolus_env.engine.rules import (
-    ACTIONS,
-    DISC,
-    DISCS,
-    MAX_TEAMS,
-    OVER,
-    TEAMS,
-)
+from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
 from carolus_env.networks import decisions, network

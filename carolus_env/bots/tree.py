@@ -49,16 +49,11 @@ from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
-CONSIDERED: Final = 16
-"""Number of choices that are compared at the root."""
-LOST: Final = 0.01
-"""Win probability under which a choice seems lost."""
-PLANS_AHEAD: Final = 12
-"""Maximum number of plans considered in a later turn."""
-EXPLORATION: Final = 0.2
-"""The factor c of PUCT."""
-LONGEST: Final = 200
-"""Maximum number of choices on a path."""
+CONSIDERED: Final = 16  # number of choices that are compared at the root
+LOST: Final = 0.01  # win probability under which a choice seems lost
+PLANS_AHEAD: Final = 12  # maximum number of plans considered in a later turn
+EXPLORATION: Final = 0.2  # the factor c of PUCT
+LONGEST: Final = 200  # maximum number of choices on a path
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 
 NODE: Final = np.dtype(

@@ -34,8 +34,7 @@ from carolus_env.system.arrays import F32
 from carolus_env.system.options import whole_number
 
 LAYERS: Final = 2
-LIMITS: Final = (1, 1024)
-"""The lowest and the highest `Size.region` and `Size.whole`."""
+LIMITS: Final = (1, 1024)  # the lowest and the highest `Size.region` and `Size.whole`
 
 # Steps: from the first number to the last.
 MARGINS: Final = (-3, 4)  # of a team's strength on a region over the strongest other team's

@@ -89,8 +89,7 @@ TABLES: Final = (
 _NAMES = [*(table.name for table in TABLES), "rows"]
 Layout: Any = namedtuple("Layout", _NAMES)  # type: ignore[misc]
 """Starts of the tables by name, and the number of all rows; see `layout`."""
-SMALLER: Final = (13, 10, 7, 5)
-"""A stage of the game begins when the circle has so many regions."""
+SMALLER: Final = (13, 10, 7, 5)  # a stage of the game begins when the circle has so many regions
 STAGES: Final = 2 * (len(SMALLER) + 1)
 """Stages with layers of their own: by the size of the circle, and with a disc due or not."""
 

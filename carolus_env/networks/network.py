@@ -47,24 +47,19 @@ from carolus_env.networks.inputs import (
     encode,
     layout,
     team_role,
-)  # fmt: skip
+)
 from carolus_env.planning.heuristic import FEATURES, softmax
 from carolus_env.planning.plans import play_plan
 from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import whole_number
 
-LINEAR: Final = 8
-"""Sums that pass the hidden layers by."""
-LEAK: Final = np.float32(0.05)
-"""Slope of the rectifiers below 0."""
+LINEAR: Final = 8  # sums that pass the hidden layers by
+LEAK: Final = np.float32(0.05)  # slope of the rectifiers below 0
 WIDTH_LIMITS: Final = (LINEAR + 8, 1024)
-HIDDEN_LIMITS: Final = (4, 1024)
-"""The lowest and the highest `Size.width` and `Size.hidden`."""
-SHARPNESS: Final = 10.0
-"""Sharpness of a policy that has not learnt yet."""
-SUREST: Final = 0.998
-"""Bounds of values in the logits: at most this, and at least 1 less this."""
+HIDDEN_LIMITS: Final = (4, 1024)  # the lowest and the highest `Size.width` and `Size.hidden`
+SHARPNESS: Final = 10.0  # sharpness of a policy that has not learnt yet
+SUREST: Final = 0.998  # bounds of values in the logits: at most this, and at least 1 less this
 
 
 @dataclass(frozen=True)

@@ -18,23 +18,10 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
-from carolus_env.engine.rules import (
-    CLANS,
-    DESTINATIONS,
-    DISC,
-    DISCS,
-    FIRST_CROWN,
-    FIRST_DISC,
-    FIRST_MOVE,
-    FIRST_PLACE,
-    MAX_PLAYERS,
-    MAX_TEAMS,
-    MOVE,
-    PLACE,
-)
 from carolus_env.engine.state import STATE, States, single
 from carolus_env.planning import heuristic
 from carolus_env.planning.heuristic import FEATURES, Kinds, PlanContext, kind_after, share_of
@@ -45,14 +32,12 @@ from carolus_env.system.options import one_of, whole_number
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
 
-MOST_PLANS: Final = 4096
-"""More plans than a turn has, but for some turns with paladins anywhere."""
+MOST_PLANS: Final = 4096  # more plans than a turn has, but for some turns with paladins anywhere
 MOST_PLACEMENTS: Final = 4
 _STEP: Final = 7  # bits of an action; it is stored plus 1, so 0 means that no action is left
 _LOW: Final = (1 << _STEP) - 1
 
-NONE_YET: Final = -1e9
-"""A value below that of any position."""
+NONE_YET: Final = -1e9  # a value below that of any position
 
 LEVEL: Final = np.dtype(
     [
@@ -87,9 +72,9 @@ class PlanScratch(NamedTuple):
     # With width `ALL` the position after that many placements; the last is for what is valued.
     states: Annotated[States, MOST_PLACEMENTS + 2, STATE]
     levels: Annotated[Records, MOST_PLACEMENTS + 2, LEVEL]  # the listing after that many placements
-    features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # see `heuristic.write_features`
-    scores: Annotated[F64, MAX_TEAMS]  # see `heuristic.write_scores`
-    weighed: Annotated[F64, MAX_TEAMS]  # the clans' part of the scores
+    features: Annotated[F64, rules.MAX_TEAMS + 1, len(FEATURES)]  # see `heuristic.write_features`
+    scores: Annotated[F64, rules.MAX_TEAMS]  # see `heuristic.write_scores`
+    weighed: Annotated[F64, rules.MAX_TEAMS]  # the clans' part of the scores
     kinds: Kinds  # cache of the kinds of plans
     total: Annotated[I64, 1]  # number of plans, those that were not kept too
 
@@ -196,9 +181,9 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     """Place one more paladin after ``depth`` others; returns whether there was one to be tried."""
     kinds, level, below = scratch.kinds, scratch.levels[depth], scratch.levels[depth + 1]
     clan, target = int64(level["clan"]), int64(level["target"])
-    while clan < CLANS and share_of(level["reserve"], clan) == 0:
+    while clan < rules.CLANS and share_of(level["reserve"], clan) == 0:
         clan, target = clan + 1, 0
-    if clan == CLANS:
+    if clan == rules.CLANS:
         return False
     before = int64(level["went"])
     only = 0 if listing.width == ALL else before
@@ -209,7 +194,8 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     shares = level["shares"] + (share << 8 * clan)
     effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
     effect -= kinds.effects[clan, share_of(level["shares"], clan)]
-    below["plan"] = pack(level["plan"], FIRST_PLACE + DESTINATIONS * clan + destination, depth)
+    action = rules.FIRST_PLACE + rules.DESTINATIONS * clan + destination
+    below["plan"] = pack(level["plan"], action, depth)
     below["shares"], below["effect"], below["went"] = shares, effect, went
     below["scattered"] = int64(level["scattered"]) | int64(before != 0 and went != before)
     if depth + 1 < listing.placements:
@@ -249,7 +235,7 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
         if count < longest or most > values[longest - 1]:
             if row >= 0:
                 heuristic.write_scores_after(row, shares, effect, context, kinds, scores)
-            plan = pack(level["plan"], FIRST_MOVE + stop - 1, placements)
+            plan = pack(level["plan"], rules.FIRST_MOVE + stop - 1, placements)
             count = _keep(plan, heuristic.advantage(scores, team, teams), plans, values, count)
     return count
 
@@ -288,7 +274,7 @@ class CandidateList(NamedTuple):
     @classmethod
     def of(cls, width: int, weights: F64, most: int) -> CandidateList:
         """Return a list with scratch of its own."""
-        length = max(whole_number("candidates", most, 1, MOST_PLANS), DISCS)
+        length = max(whole_number("candidates", most, 1, MOST_PLANS), rules.DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
         return cls(width, weights, most, allocate(PlanScratch), plans, scores)
 
@@ -296,16 +282,16 @@ class CandidateList(NamedTuple):
 @kernel
 def in_turn(s: np.void) -> bool:
     """Return whether the player to move is in its action turn."""
-    return s["phase"] == PLACE or s["phase"] == MOVE
+    return s["phase"] == rules.PLACE or s["phase"] == rules.MOVE
 
 
 @kernel
 def list_actions(s: np.void, plans: I64) -> Int:
     """Write the legal discs or crowns of ``s`` as plans of one action; returns how many."""
-    is_disc = s["phase"] == DISC
+    is_disc = s["phase"] == rules.DISC
     bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
-    first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
-    for k in range(DISCS):  # as many as there are clans
+    first, count = rules.FIRST_DISC if is_disc else rules.FIRST_CROWN, 0
+    for k in range(rules.DISCS):  # as many as there are clans
         if bits >> k & 1:
             plans[count] = first + k + 1
             count += 1
@@ -335,10 +321,10 @@ def list_candidates(s: np.void, candidates: CandidateList) -> Int:
 class DiscScratch(NamedTuple):
     """Scratch of `search_discs`, by the number of discs chosen, and its result."""
 
-    states: Annotated[States, MAX_PLAYERS + 1, STATE]  # the position
-    untried: Annotated[I64, MAX_PLAYERS + 1]  # the discs still to try there, as bits
-    outcomes: Annotated[F64, MAX_PLAYERS + 1, MAX_TEAMS]  # values of the best disc tried there
-    values: Annotated[F64, DISCS, MAX_TEAMS]  # values of the discs that can be played, by team
+    states: Annotated[States, rules.MAX_PLAYERS + 1, STATE]  # the position
+    untried: Annotated[I64, rules.MAX_PLAYERS + 1]  # the discs still to try there, as bits
+    outcomes: Annotated[F64, rules.MAX_PLAYERS + 1, rules.MAX_TEAMS]  # of the best disc there
+    values: Annotated[F64, rules.DISCS, rules.MAX_TEAMS]  # of the discs that can be played
 
 
 @inlined
@@ -363,7 +349,7 @@ def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch:
             untried[depth] ^= 1 << (disc - 1)
             trying = disc - 1 if depth == 0 else trying
             states[depth + 1] = states[depth]
-            play(states[depth + 1], FIRST_DISC + disc - 1)
+            play(states[depth + 1], rules.FIRST_DISC + disc - 1)
             depth += 1
             if depth < choosers:
                 untried[depth] = answers(states[depth])
@@ -380,7 +366,7 @@ def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch:
                 for other in range(teams):
                     outcomes[depth - 1, other] = outcomes[depth, other]
                 if depth == 1:
-                    chosen = FIRST_DISC + trying
+                    chosen = rules.FIRST_DISC + trying
         depth -= 1
     return chosen
 
@@ -394,7 +380,7 @@ def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]
     ``state`` is a game ``states[i]`` in phase place or move, ``width`` one of `WIDTHS`.
     """
     game = single(state)
-    if game["phase"][0] not in (PLACE, MOVE):
+    if game["phase"][0] not in (rules.PLACE, rules.MOVE):
         raise ValueError("state must be a game in phase place or move")
     most = whole_number("most", most, 1, MOST_PLANS)
     weights = heuristic.all_weights()[game["players"][0]].copy()
