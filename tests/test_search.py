@@ -181,7 +181,7 @@ def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
     done = bot.simulations
     bot.act(states[:2], new_streams(1, 2))
     assert bot.simulations > done
-    monkeypatch.setattr(bots.search.bot, "_LARGEST", 10)
+    monkeypatch.setattr(bots.search, "_LARGEST", 10)
     for choices in searched("mcts:sims=100", states):
         assert sum(choice.visits for choice in choices) == 100 or len(choices) == 1
 
