@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 import carolus_env as ce
 from benchmarks.machine import line
-from carolus_env.bots.models import Models
+from carolus_env.bots.network import Models
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
@@ -31,7 +31,7 @@ from carolus_env.engine.rules import (
     Rules,
 )
 from carolus_env.engine.state import STATE, States
-from carolus_env.networks.forward import Network, reset_accumulator, value_after
+from carolus_env.networks.network import Network, reset_accumulator, value_after
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import (
     MOST_PLANS,

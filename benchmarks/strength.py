@@ -22,13 +22,15 @@ import numpy as np
 from benchmarks.machine import line
 from benchmarks.results import Row, by_players, interval, load, markdown, measuring_parser, save
 from carolus_env import bots, evaluation
-from carolus_env.bots import lockstep, models
+from carolus_env.bots import lockstep
+from carolus_env.bots.network import TYPES
 from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import report
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import deals_for, seatings_of
+from carolus_env.networks.files import path_of
 
 SEED: Final = 2_000_000_011
 MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
@@ -92,8 +94,8 @@ def digest(players: int, specs: Sequence[str]) -> str:
     """Return a digest of the shipped weights and the default options that agents play by."""
     names = {spec.partition(":")[0] for spec in specs}
     kinds = {MODELS[bot] for bot in names if bot in MODELS}
-    paths = {kind: models.path_of(kind, f"{players}p") for kind in kinds}
-    hashes = [models.TYPES[kind].load(path).digest() for kind, path in paths.items()]
+    paths = {kind: path_of(kind, f"{players}p") for kind in kinds}
+    hashes = [TYPES[kind].load(path).digest() for kind, path in paths.items()]
     defaults = "".join(repr(OPTIONS[bot]()) for bot in sorted(names))
     hashes.append(hashlib.sha256(defaults.encode()).hexdigest())
     return "-".join(result[:12] for result in sorted(hashes))

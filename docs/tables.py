@@ -35,12 +35,12 @@ from carolus_env.bots import (
     SearchOptions,
     ValueOptions,
 )
-from carolus_env.bots.models import FOLDER, TYPES
-from carolus_env.bots.ppo import PpoOptions
+from carolus_env.bots.network import TYPES, PpoOptions
 from carolus_env.engine import observation, rules, state
 from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.seating import seatings_of
 from carolus_env.integrations import external
+from carolus_env.networks.files import FOLDER
 from carolus_env.records import arrays, make_record
 from carolus_env.system.options import declared
 

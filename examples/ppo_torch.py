@@ -41,7 +41,7 @@ from torch.utils.dlpack import from_dlpack
 
 import carolus_env as ce
 from carolus_env import evaluation
-from carolus_env.bots.decisions import DecisionsBot
+from carolus_env.bots.network import DecisionsBot
 from carolus_env.networks.decisions import DecisionModel, Size, forward, random_weights
 from carolus_env.system.command import script_options
 from carolus_env.system.files import check_writable

@@ -30,7 +30,7 @@ from pufferlib.pufferl import PuffeRL
 from torch import Tensor
 
 import carolus_env as ce
-from carolus_env.bots.decisions import DecisionsBot
+from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine.observation import length
 from carolus_env.networks.decisions import DecisionModel, Size
 from carolus_env.system.command import script_options

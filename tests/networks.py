@@ -12,7 +12,7 @@ from carolus_env import bots, engine
 from carolus_env.engine.rules import MOVE, OVER, PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
-from carolus_env.networks import forward
+from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, encode_all
 from carolus_env.networks.network import LEAK, LINEAR, SUREST, NetworkModel, Size, random_weights
 from carolus_env.planning.heuristic import FEATURES
@@ -129,5 +129,5 @@ def slope(loss: Any, arrays: dict[str, npt.NDArray[Any]], name: str, at: tuple[i
 def evaluate_position(states: Any, net: Any, by_updates: Any) -> None:
     """Evaluate one position with the kernels, anew or from the position before it."""
     if not by_updates:
-        forward.reset_accumulator(net)
-    forward.evaluate(states[0], net)
+        network.reset_accumulator(net)
+    network.evaluate(states[0], net)

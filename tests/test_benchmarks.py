@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import carolusbench, results, strength, throughput
 from carolus_env.bots import GreedyOptions
-from carolus_env.bots.models import FOLDER
 from carolus_env.evaluation import ladder
+from carolus_env.networks.files import FOLDER
 
 
 def test_rows_replace_those_of_the_same_case_and_numbers_have_three_digits_at_most(

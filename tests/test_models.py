@@ -12,7 +12,8 @@ from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
 from carolus_env import bots, engine, evaluation
-from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
+from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot
+from carolus_env.bots.network import find
 from carolus_env.engine import observation
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.networks import decisions, files
@@ -215,10 +216,10 @@ def test_games_of_another_number_of_players_are_refused(saved, spec):
 def test_a_model_of_the_package_is_for_its_number_of_players_and_named_if_missing(
     monkeypatch, tmp_path, bot, kind
 ):
-    for name in models.NAMES:
-        size = models.find(kind, name).size
+    for name in files.NAMES:
+        size = find(kind, name).size
         assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
-    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    monkeypatch.setattr(files, "FOLDER", tmp_path)
     with pytest.raises(ModelError, match=rf"{kind}_2p\.safetensors: cannot be read: No such file"):
         bots.make(f"{bot}:2p")
     with pytest.raises(ModelError, match=rf"{kind}_3p\.safetensors: cannot be read"):

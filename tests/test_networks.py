@@ -16,10 +16,10 @@ from strategies import ALL_KINDS, every_number, history, renamed
 
 from carolus_env import engine
 from carolus_env.engine.rules import NOBODY, OVER, PLACE, TEAMS, Rules
-from carolus_env.networks import backward, forward, network, tables
+from carolus_env.networks import backward, inputs, network
 from carolus_env.networks.backward import Deltas
-from carolus_env.networks.forward import Network, Weights
 from carolus_env.networks.inputs import encode_all
+from carolus_env.networks.network import Network, Weights
 from carolus_env.records import position
 from carolus_env.system.compiler import entry
 
@@ -29,7 +29,7 @@ with_and_without_head = pytest.mark.parametrize("policy", [False, True])
 
 def table_of(rows, players, name):
     """The rows that belong to a table, counted from its first."""
-    layout = tables.layout(players)
+    layout = inputs.layout(players)
     first = getattr(layout, name)
     after = layout[layout._fields.index(name) + 1]
     return rows[(rows >= first) & (rows < after)] - first
@@ -39,9 +39,9 @@ def table_of(rows, players, name):
 def test_a_position_has_its_rows_of_each_table_and_they_say_what_it_says(rules):
     states = positions(rules)
     for number, (state, rows) in enumerate(zip(states, encode_all(states).rows, strict=True)):
-        for table in tables.TABLES:
+        for table in inputs.TABLES:
             there = table_of(rows[rows >= 0], rules.players, table.name)
-            expected = tables.lookups(table, rules.players)
+            expected = inputs.lookups(table, rules.players)
             if table.per.startswith("region"):
                 expected = expected // 15 * int(state["regions"])
             assert len(there) == expected, table.name
@@ -57,12 +57,12 @@ def test_a_position_has_its_rows_of_each_table_and_they_say_what_it_says(rules):
         views = teams if teams > 2 else 1
         there = table_of(rows, rules.players, "region")
         first_view = there[::views] if teams > 2 else there
-        np.testing.assert_array_equal(first_view // tables.OWNERS % tables.MARGINS, margins)
+        np.testing.assert_array_equal(first_view // inputs.OWNERS % inputs.MARGINS, margins)
         owners = np.roll(state["region_owner"][: state["regions"]], -int(state["emperor"]) - 1)
         sizes = np.roll(state["region_castles"][: state["regions"]], -int(state["emperor"]) - 1)
         size = np.minimum(sizes, 8 if teams == 2 else 4)
         expected = np.where((owners == NOBODY) | (owners == team), size, size + 8)
-        np.testing.assert_array_equal(first_view % tables.OWNERS, expected)
+        np.testing.assert_array_equal(first_view % inputs.OWNERS, expected)
         # hands: the player's first
         hands = table_of(rows, rules.players, "hand")
         assert hands[0] // 2 == state["discs_in_hand"][player]
@@ -71,10 +71,10 @@ def test_a_position_has_its_rows_of_each_table_and_they_say_what_it_says(rules):
         castles = table_of(rows, rules.players, "castles")
         for rival in range(1, teams):
             other = (team + rival) % teams
-            pair = divmod(castles[rival - 1] % tables.MOST_CASTLES**2, tables.MOST_CASTLES)
+            pair = divmod(castles[rival - 1] % inputs.MOST_CASTLES**2, inputs.MOST_CASTLES)
             assert pair == (min(state["castles"][team], 10), min(state["castles"][other], 10))
         # clans: the lead in court over all others
-        leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % tables.LEADS
+        leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % inputs.LEADS
         courts = state["courts"][: rules.players].astype(int)
         lead = courts[player] - np.delete(courts, player, axis=0).max(axis=0)
         limit = 4 if teams == 2 else 3
@@ -96,8 +96,8 @@ def test_seats_do_not_matter(rules):
     before, after = encode_all(states), encode_all(turned)
     np.testing.assert_array_equal(before.rows, after.rows)
     np.testing.assert_array_equal(before.features, after.features)
-    values = forward.values(states, weights)
-    np.testing.assert_array_equal(forward.values(turned, weights)[:, owners], values)
+    values = network.values(states, weights)
+    np.testing.assert_array_equal(network.values(turned, weights)[:, owners], values)
 
 
 def test_reach_says_what_a_turn_can_win():
@@ -122,9 +122,9 @@ def test_reach_says_what_a_turn_can_win():
     state["reserves"][0] = [1, 0, 0, 0, 6]
     reach = table_of(encode_all(states).rows[0], 2, "reach")[::2]  # of the player to move
     # green: one to the court takes the clan, two more come to the region; red alone: one
-    np.testing.assert_array_equal(reach // tables.OWNERS % tables.AFTERS + tables.LOST, [2] * 15)
-    classes = reach // (tables.OWNERS * tables.AFTERS)
-    np.testing.assert_array_equal(classes, [tables.NOW] * 2 + [tables.NOT] * 13)
+    np.testing.assert_array_equal(reach // inputs.OWNERS % inputs.AFTERS + inputs.LOST, [2] * 15)
+    classes = reach // (inputs.OWNERS * inputs.AFTERS)
+    np.testing.assert_array_equal(classes, [inputs.NOW] * 2 + [inputs.NOT] * 13)
 
 
 def test_a_game_that_is_over_has_no_inputs():
@@ -162,7 +162,7 @@ def test_values_belong_to_teams_and_that_of_the_end_is_the_result(players, polic
     over = np.flatnonzero(states["phase"] == OVER)[:5]
     for some in (states[over], states[states["phase"] != OVER][::9].copy()):
         wanted = plain_values(weights, some)
-        np.testing.assert_allclose(forward.values(some, Weights.of(weights)), wanted, atol=2e-5)
+        np.testing.assert_allclose(network.values(some, Weights.of(weights)), wanted, atol=2e-5)
 
 
 def test_an_untrained_policy_follows_the_value():
@@ -179,8 +179,8 @@ def _add_gradients(net, deltas, hidden, gradients):
     """Do what learners do with a position: forward, back, and down to each weight."""
     weights, inputs, activations = net.weights, net.inputs, net.activations
     stage = inputs.stage[0]
-    forward.add_up(weights, inputs, activations.sums)
-    forward.apply_layers(weights, stage, activations)
+    network.add_up(weights, inputs, activations.sums)
+    network.apply_layers(weights, stage, activations)
     backward.transpose(weights.hidden[stage], hidden)
     backward.backpropagate(weights, stage, hidden, activations, deltas)
     add = backward.accumulate

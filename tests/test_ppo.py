@@ -20,16 +20,15 @@ from networks import (
 
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
-from carolus_env.bots.ppo import Policy, evaluate_candidates
-from carolus_env.bots.value import PLANS_AHEAD
+from carolus_env.bots.network import PLANS_AHEAD, Selector, evaluate_candidates
 from carolus_env.engine.rules import DISC, OVER, TEAMS, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners import ppo
 from carolus_env.learners.pool import Task
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
-from carolus_env.networks.forward import Weights
 from carolus_env.networks.inputs import InputArrays, encode_all
+from carolus_env.networks.network import Weights
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
@@ -55,7 +54,7 @@ def softmax(logits):
 @every_number
 def test_candidates_are_evaluated_as_the_plain_network_says(players):
     weights, teams = policy_model(players).weights, TEAMS[players]
-    policy = Policy.of(players, Weights.of(weights), 0, 8)
+    policy = Selector.of(players, Weights.of(weights), 0, 8)
     phases, ends = set(), 0
     for state in good_positions(players):
         listed = plain_choices(state, 8)
@@ -65,7 +64,7 @@ def test_candidates_are_evaluated_as_the_plain_network_says(players):
             over = after[0]["phase"] == OVER
             residual = 0.0 if over else scores_of(weights, encode_all(after), 0)[teams]
             [values] = plain_values(weights, after)
-            np.testing.assert_allclose(policy.selector.values[k, :teams], values, atol=2e-5)
+            np.testing.assert_allclose(policy.values[k, :teams], values, atol=2e-5)
             odds = log_odds(values[state["team"][state["player"]]])
             expected = residual + weights["sharpness"][0] * odds
             assert policy.logits[k] == pytest.approx(expected, abs=3e-4)
@@ -147,7 +146,7 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
     before = own["states"].copy().view(STATE).reshape(-1)
     experience, stats = rollout_of(learner, own)
     assert stats[0] == experience.ends.sum() > 0
-    policy = Policy.of(players, learner.weights, 0, 6)
+    policy = Selector.of(players, learner.weights, 0, 6)
     for g, state in enumerate(before):
         state, decisions = state.reshape(1).copy(), range(g * STEPS, g * STEPS + STEPS)
         for d in decisions:  # played again, with the same choices
@@ -155,9 +154,9 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
             assert (count, team) == (experience.counts[d], experience.team[d])
             probabilities, chosen = softmax(policy.logits[:count]), experience.chosen[d]
             assert experience.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)
-            expected = probabilities @ policy.selector.values[:count]
+            expected = probabilities @ policy.values[:count]
             np.testing.assert_allclose(experience.expected[d], expected, atol=1e-5)
-            for action in actions_of(int(policy.selector.candidates.plans[chosen])):
+            for action in actions_of(int(policy.candidates.plans[chosen])):
                 engine.step(state, np.array([action]))
             assert experience.ends[d] == engine.is_over(state)[0]
             if experience.ends[d]:

@@ -20,7 +20,7 @@ from carolus_env.bots import (
     SearchBot,
     SearchOptions,
 )
-from carolus_env.bots.search.tree import (
+from carolus_env.bots.tree import (
     CONSIDERED,
     Forest,
     best_edge,
@@ -31,7 +31,7 @@ from carolus_env.bots.search.tree import (
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules, move_action
 from carolus_env.engine.streams import new_streams
-from carolus_env.networks.forward import Weights, values
+from carolus_env.networks.network import Weights, values
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry
 
@@ -181,7 +181,7 @@ def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
     done = bot.simulations
     bot.act(states[:2], new_streams(1, 2))
     assert bot.simulations > done
-    monkeypatch.setattr(bots.search.bot, "_LARGEST", 10)
+    monkeypatch.setattr(bots.search, "_LARGEST", 10)
     for choices in searched("mcts:sims=100", states):
         assert sum(choice.visits for choice in choices) == 100 or len(choices) == 1
 

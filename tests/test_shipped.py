@@ -12,12 +12,13 @@ from test_docs import ROOT
 from benchmarks import ladder as ladder_command
 from benchmarks import suite as suite_command
 from carolus_env import bots
-from carolus_env.bots.models import FOLDER, TYPES
+from carolus_env.bots.network import TYPES
 from carolus_env.commands import evaluate
 from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.rollouts import value_function
 from carolus_env.evaluation.suite import Suite, shipped
 from carolus_env.learners import read_config
+from carolus_env.networks.files import FOLDER
 from carolus_env.system.command import parse
 
 HALF = Suite.half

@@ -23,8 +23,8 @@ from carolus_env.learners import td
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.run import Run
 from carolus_env.learners.td import TdConfig, TdLearner
-from carolus_env.networks.forward import Weights, values
 from carolus_env.networks.inputs import encode_all
+from carolus_env.networks.network import Weights, values
 from carolus_env.system.compiler import entry
 
 

@@ -496,7 +496,7 @@ def test_the_oldest_plans_are_forgotten_first(monkeypatch):
     rows = np.arange(plan.games)
     remembers = [bots.make(spec) for spec in plan.agents]
     wanted = actions_of(plan, rows, remembers)
-    monkeypatch.setattr("carolus_env.bots.agent._REMEMBERED", 3)
+    monkeypatch.setattr("carolus_env.bots.compiled._REMEMBERED", 3)
     forgets = [bots.make(spec) for spec in plan.agents]
     assert actions_of(plan, rows, forgets) == wanted
     few, many = forgets[0]._remembered, remembers[0]._remembered  # type: ignore[attr-defined]

@@ -7,11 +7,16 @@ from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
-from carolus_env.bots.value import CandidateSelector, RolloutPolicy, value_candidates, values_ahead
+from carolus_env.bots.network import (
+    RolloutPolicy,
+    Selector,
+    value_candidates,
+    values_ahead,
+)
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
-from carolus_env.networks.forward import MOST_UPDATES, Weights, values
+from carolus_env.networks.network import MOST_UPDATES, Weights, values
 from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of, list_candidates
 from carolus_env.system.compiler import entry
 
@@ -135,7 +140,7 @@ def _list_and_value(states, selector):
 def test_values_by_differences_are_those_from_scratch(rules):
     """A turn's choices are valued one from the other; some are over, regions merge in some."""
     weights = weights_of(rules.players)
-    selector = CandidateSelector.of(rules.players, weights, STOP, MOST_PLANS)
+    selector = Selector.of(rules.players, weights, STOP, MOST_PLANS)
     states = positions(rules)
     most, regions = 0, set()
     for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:

@@ -22,8 +22,7 @@ import pytest
 
 import carolus_env as ce
 from carolus_env import bots, carolus_magnus_v0, evaluation
-from carolus_env.bots.models import Models
-from carolus_env.bots.value import values_ahead
+from carolus_env.bots.network import Models, values_ahead
 from carolus_env.commands.train import read_job
 from carolus_env.drawing import board_svg, show
 from carolus_env.engine import chance
@@ -33,7 +32,7 @@ from carolus_env.envs import aec, gym, sb3
 from carolus_env.evaluation import rollouts, suite
 from carolus_env.evaluation.rollouts import value_function
 from carolus_env.learners import config_of, learner
-from carolus_env.networks import forward
+from carolus_env.networks import network
 from carolus_env.planning import heuristic
 from carolus_env.planning.plans import MOST_PLANS, best_plans
 from carolus_env.records import make_record
@@ -205,7 +204,7 @@ def test_weights_that_a_kernel_would_read_past_are_refused():
     two = Models("value", None).weights("", 2)
     three = ce.new_games(ce.Rules(3), 2, seed=1)
     with pytest.raises(ValueError, match="weights must be of a network for 3 players"):
-        forward.values(three, two)
+        network.values(three, two)
     for call in (heuristic.chances, lambda _, weights: bots.PlannerBot(weights=weights)):
         for shape in ((5, 3), (2, len(heuristic.FEATURES))):
             with pytest.raises(ValueError, match=r"weights must be float64 \(5, 20\), got"):

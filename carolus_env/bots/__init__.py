@@ -3,11 +3,11 @@
 from carolus_env.bots.agent import Agent, AgentError, Checked, Opinion, drawn, opinion, uniforms
 from carolus_env.bots.compiled import CompiledAgent, Entries, is_compiled
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
+from carolus_env.bots.network import PpoBot, PpoOptions, ValueBot, ValueOptions
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import AgentLike, UnknownAgentError, known, make, register
-from carolus_env.bots.search.bot import (
+from carolus_env.bots.search import (
     Choice,
     Evaluator,
     MctsBot,
@@ -15,7 +15,6 @@ from carolus_env.bots.search.bot import (
     SearchBot,
     SearchOptions,
 )
-from carolus_env.bots.value import ValueBot, ValueOptions
 from carolus_env.networks.files import ModelError
 from carolus_env.networks.network import NetworkModel
 

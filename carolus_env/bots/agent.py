@@ -1,10 +1,10 @@
-"""Agents: objects that choose an action for each game of a batch."""
+"""Agents: objects that choose an action for each game of a batch; and options in their specs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
 from carolus_env.system import cancellation, failures
+from carolus_env.system.options import check_fields, declared
+from carolus_env.system.untrusted import unknown
 
+Options = TypeVar("Options")
 CHANGED: Final = "changed the states that it was given"
-_REMEMBERED: Final = 10_000  # rests of plans, see `Remembered`
 
 
 class AgentError(ValueError):
@@ -87,12 +89,7 @@ class Agent(ABC):
 
 
 class Checked(Agent):
-    """Wraps an agent from a file and checks its answers, so that errors name the agent.
-
-    Raises:
-        AgentError: when an answer is not an array of integers, has the wrong shape or holds an
-            illegal action, or when the agent changed the states.
-    """
+    """Wraps an agent from a file; AgentError for changed states or answers that are not legal."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name = agent, agent.name
@@ -143,10 +140,6 @@ def opinion(
         states: ``(N,)`` games of one number of players that wait for a decision; the agent does not
             see their generators.
         generators: ``(N,)`` uint64 streams, advanced in place; None: the same at every call.
-
-    Raises:
-        AgentError: when the agent's answer is not a valid opinion.
-        ValueError: when a game does not wait for a decision, or numbers of players are mixed.
     """
     shown = copy(as_states(states))
     players = common_players(shown, "opinions")
@@ -174,16 +167,12 @@ def opinion(
 
 def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
     """Return an agent's opinion; of many games bit by bit, where the work may be stopped."""
-    result = [
-        Opinion(*agent.opinion(states[part], generators[part]))
-        for part in cancellation.portions(len(states))
-    ]
-    if len(result) <= 1:
-        return result[0] if result else Opinion(*agent.opinion(states, generators))
-    columns = (
-        [part for part in column if part is not None] for column in zip(*result, strict=True)
-    )
-    return Opinion(*(np.concatenate(parts) if parts else None for parts in columns))
+    portions = cancellation.portions(len(states)) if len(states) else [slice(0)]
+    parts = [Opinion(*agent.opinion(states[part], generators[part])) for part in portions]
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*parts, strict=True)
+    return Opinion(*(None if column[0] is None else np.concatenate(column) for column in columns))
 
 
 def _shares(
@@ -230,43 +219,36 @@ def drawn(
     return (heights <= height[:, None]).sum(axis=1)
 
 
-class Remembered:
-    """The rest of each plan, by the game's stream and position.
-
-    Equal games, of one deal against different opponents, say, share a rest; so it stays.
-    """
-
-    def __init__(self) -> None:
-        self._rests: dict[tuple[int, bytes], list[int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._rests)
-
-    def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
-        """Return the actions that are left of each game's plan; none where there is no plan."""
-        keys = zip(streams.tolist(), map(_position, states), strict=True)
-        return [self._rests.get(key, []) for key in keys]
-
-    def keep(
-        self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
-    ) -> npt.NDArray[np.int64]:
-        """Keep what is left of each plan after its first action."""
-        actions = np.array([plan[0] for plan in plans], np.int64)
-        rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
-        if not len(rows):
-            return actions
-        after = states[rows]
-        engine.step(after, actions[rows], roll=False)
-        for row, state in zip(rows.tolist(), after, strict=True):
-            self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
-        # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
-        for _ in range(len(self._rests) - max(_REMEMBERED, 2 * len(states))):
-            del self._rests[next(iter(self._rests))]
-        return actions
+# ------------------------------------------------------------------------------------ options
+# A bot's options are a frozen dataclass whose fields are made by `system.options.option`.
 
 
-def _position(state: np.void) -> bytes:
-    """Return a position as bytes, without its generator."""
-    bare = single(state)
-    bare["generator"] = 0
-    return bare.tobytes()
+@dataclass(frozen=True)
+class BotOptions:
+    """Base of the options of a bot, and those of a bot that has none."""
+
+    bot: ClassVar[str] = ""  # the bot's name, for errors
+
+    def __post_init__(self) -> None:
+        try:
+            check_fields(self)
+        except ValueError as error:
+            raise AgentError(self.bot, f"option {error}") from None
+
+
+def parse(name: str, kind: type[Options], argument: str) -> Options:
+    """Parse the options ``key=value,key=value``; those not named have their defaults."""
+    known = declared(kind)
+    values: dict[str, Any] = {}
+    for part in filter(None, argument.split(",")):
+        key, equals, text = (word.strip() for word in part.partition("="))
+        if not known:
+            raise AgentError(name, f"takes no options, got {argument!r}")
+        if not equals or key not in known:
+            listed = "; ".join(f"{each}: {entry.describe()}" for each, entry in known.items())
+            head = "has no option" if equals else "options are key=value, got"
+            raise AgentError(name, unknown(head, key, known, listed))
+        if key in values:
+            raise AgentError(name, f"option {key} is given twice")
+        values[key] = known[key].parse(text)
+    return kind(**values)

@@ -8,16 +8,17 @@ is `carolus_env.bots.random`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked, Remembered
+from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked
 from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.state import Ints, States, as_states
+from carolus_env.engine.rules import MAX_PLAYERS
+from carolus_env.engine.state import Ints, States, as_states, single
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, plan_of
@@ -26,15 +27,18 @@ from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel
 from carolus_env.system.options import option
 
+_REMEMBERED: Final = 10_000  # rests of plans, see `Remembered`
+
 
 class Entries(NamedTuple):
-    """The loops around a compiled bot's choice."""
+    """The loops around a compiled bot's choice, over those of the games with so many players."""
 
     act: Callable[..., int]
-    """``(states, generators, actions, rests, rows, context)``: one decision in each game of
-    ``rows``; returns 0 where nothing is left of any plan."""
+    """``(states, generators, choices, first, end, players, context)``: one decision in each game
+    from ``first`` to ``end``. ``choices`` is ``(2, N)``: actions, and the rests of plans. Returns 0
+    where nothing is left of any plan."""
     play_on: Callable[..., int]
-    """``(states, generators, seating, number, rows, context, check)``: plays games on, see
+    """``(states, generators, seating, number, rows, players, context, check)``: plays games on, see
     `CompiledAgent.play_on`, and returns the number of decisions."""
 
     @classmethod
@@ -50,30 +54,34 @@ class Entries(NamedTuple):
 
         @entry
         def act(
-            states: Records, generators: U64, actions: I64, rests: I64, rows: Any, context: Any
-        ) -> Int:
+            states: Records, generators: U64, choices: I64, first: Int, end: Int, players: Int,
+            context: Any,
+        ) -> Int:  # fmt: skip
             left = 0
-            for g in rows:
-                chosen = choose(states[g], rests[g], generators[g], context)
-                actions[g], rests[g], generators[g] = chosen
-                left |= rests[g]
+            for g in range(first, end):
+                if states[g]["players"] == players:
+                    action, rest, bits = choose(states[g], choices[1, g], generators[g], context)
+                    choices[0, g], choices[1, g], generators[g] = action, rest, bits
+                    left |= choices[1, g]
             return left
 
         @entry
         def play_games_on(
-            states: Records, generators: U64, seating: Any, number: Int, rows: Any,
+            states: Records, generators: U64, seating: Any, number: Int, rows: Any, players: Int,
             context: Any, check: Any,
         ) -> Any:  # fmt: skip
             decisions = 0
             for i in range(rows.shape[0]):
-                turn = _Turn(choose, generators, seating, number, rows[i], context, check)
-                decisions += play_on(_decide, roll_own, states[rows[i]], int64(0), turn)[0]
+                s = states[rows[i]]
+                if s["players"] == players:
+                    turn = _Turn(choose, generators, seating, number, rows[i], context, check)
+                    decisions += play_on(_decide, roll_own, s, int64(0), turn)[0]
             return decisions
 
         return cls(act, play_games_on)
 
 
-class _Check(NamedTuple):
+class Check(NamedTuple):
     """What the choices of an agent from a file are checked by."""
 
     memory: npt.NDArray[np.uint8]  # (N, B) the bytes of the games
@@ -90,7 +98,7 @@ class _Turn(NamedTuple):
     number: int
     row: int
     context: Any
-    check: _Check | None
+    check: Check | None
 
 
 @inlined
@@ -111,7 +119,7 @@ def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
 
 
 @kernel
-def _keep(row: Int, check: _Check | None) -> bool:
+def _keep(row: Int, check: Check | None) -> bool:
     """Keep the game as it is before a choice; returns False once a choice has failed."""
     if check is not None:
         if check.fault[0] >= 0:
@@ -122,7 +130,7 @@ def _keep(row: Int, check: _Check | None) -> bool:
 
 
 @kernel
-def _passes(s: np.void, action: Int, row: Int, check: _Check | None) -> bool:
+def _passes(s: np.void, action: Int, row: Int, check: Check | None) -> bool:
     """Return whether a choice is legal and left the game as it was; if not, note it."""
     if check is not None:
         same = True
@@ -132,6 +140,48 @@ def _passes(s: np.void, action: Int, row: Int, check: _Check | None) -> bool:
             check.fault[0], check.fault[1] = row, action
             return False
     return True
+
+
+class Remembered:
+    """The rest of each plan, by the game's stream and position.
+
+    Equal games, of one deal against different opponents, say, share a rest; so it stays.
+    """
+
+    def __init__(self) -> None:
+        self._rests: dict[tuple[int, bytes], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rests)
+
+    def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
+        """Return the actions that are left of each game's plan; none where there is no plan."""
+        keys = zip(streams.tolist(), map(_position, states), strict=True)
+        return [self._rests.get(key, []) for key in keys]
+
+    def keep(
+        self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
+    ) -> npt.NDArray[np.int64]:
+        """Keep what is left of each plan after its first action."""
+        actions = np.array([plan[0] for plan in plans], np.int64)
+        rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
+        if not len(rows):
+            return actions
+        after = states[rows]
+        engine.step(after, actions[rows], roll=False)
+        for row, state in zip(rows.tolist(), after, strict=True):
+            self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
+        # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
+        for _ in range(len(self._rests) - max(_REMEMBERED, 2 * len(states))):
+            del self._rests[next(iter(self._rests))]
+        return actions
+
+
+def _position(state: np.void) -> bytes:
+    """Return a position as bytes, without its generator."""
+    bare = single(state)
+    bare["generator"] = 0
+    return bare.tobytes()
 
 
 class CompiledAgent(Agent):
@@ -161,25 +211,22 @@ class CompiledAgent(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
-        left, actions, rests = 0, np.empty(len(states), np.int64), np.zeros(len(states), np.int64)
+        left, choices = 0, np.zeros((2, len(states)), np.int64)
         if len(self._remembered):
-            rests[:] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
-        for rows, context in self._portions(states, np.arange(len(states))):
-            left |= self.entries.act(states, generators, actions, rests, rows, context)
+            choices[1] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
+        for part, players, context in self._portions(states["players"]):
+            given = states, generators, choices, part.start, part.stop, players, context
+            left |= self.entries.act(*given)
         if left == 0:
-            return actions
-        pairs = zip(actions.tolist(), rests.tolist(), strict=True)
+            return choices[0]
+        pairs = zip(*choices.tolist(), strict=True)
         plans = [[action, *actions_of(rest)] for action, rest in pairs]
         return self._remembered.keep(states, generators, plans)
 
     def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        number: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
+        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
+        check: Check | None = None,
+    ) -> int:  # fmt: skip
         """Decide in each game, again and again, until another agent must decide or it is over.
 
         This is `act` and `engine.step` in turns, with the same draws; due dice are rolled. The
@@ -187,39 +234,37 @@ class CompiledAgent(Agent):
 
         Args:
             states: ``(N,)`` games in which no roll is due, played on in place.
-            generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: one stream per game or
-                one per seat; advanced in place.
-            seating: ``(N, players)`` int64, the number of the agent at each seat.
-            number: this agent's number in ``seating``.
+            generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: a stream per game or
+                per seat; advanced in place.
+            seating: ``(N, players)`` int64, the agent at each seat; this one is ``number``.
             rows: ``(M,)`` int64, the games to play on; None: all.
+            check: the memory of `CheckedCompiled`.
         """
-        return self._play_on(states, generators, seating, number, rows, None)
-
-    def _play_on(
-        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None,
-        check: _Check | None,
-    ) -> int:  # fmt: skip
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
-        for portion, context in self._portions(states, chosen):
-            given = states, generators, seating, number, portion, context, check
+        for part, players, context in self._portions(states["players"][chosen]):
+            given = states, generators, seating, number, chosen[part], players, context, check
             decisions += self.entries.play_on(*given)
             if check is not None and check.fault[0] >= 0:
                 break
         return decisions
 
-    def _portions(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
-        """Yield portions of the rows, each with a context that no other thread uses meanwhile."""
-        players = states["players"][rows]
-        mixed = len(rows) > 1 and (players != players[0]).any()
-        for count in (np.unique(players) if mixed else players[:1]).tolist():
-            unused, group = self._contexts[count], rows[players == count] if mixed else rows
+    def _portions(self, players: Ints) -> Iterator[tuple[slice, int, Any]]:
+        """Yield portions of games, for each number of players there with a context.
+
+        No other thread uses that context meanwhile.
+        """
+        seen = players.tobytes()
+        for number in range(2, MAX_PLAYERS + 1):
+            if number not in seen:
+                continue
+            unused = self._contexts[number]
             try:
                 context = unused.pop()
             except IndexError:
-                context = self.context(count)
+                context = self.context(number)
             try:
-                for portion in cancellation.portions(len(group)):
-                    yield group[portion], context
+                for part in cancellation.portions(len(players)):
+                    yield part, number, context
             finally:
                 unused.append(context)
 
@@ -235,16 +280,12 @@ class CheckedCompiled(Checked, CompiledAgent):
         self._compiled = agent
 
     def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        number: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
+        self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
+        check: Check | None = None,
+    ) -> int:  # fmt: skip
         memory = states.view(np.uint8).reshape(len(states), -1)
-        check = _Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
-        decisions = self._compiled._play_on(states, generators, seating, number, rows, check)
+        check = Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
+        decisions = self._compiled.play_on(states, generators, seating, number, rows, check)
         row, action = check.fault.tolist()
         if row < 0:
             return decisions

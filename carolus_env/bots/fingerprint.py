@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from carolus_env.bots.agent import Agent, Checked
-from carolus_env.bots.models import FOLDER
 from carolus_env.bots.registry import FunctionAgent
+from carolus_env.networks.files import FOLDER
 from carolus_env.system import sources
 
 

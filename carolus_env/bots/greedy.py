@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Opinion
+from carolus_env.bots.agent import BotOptions, Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
-from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY
@@ -93,11 +92,7 @@ def _standings(states: Records, teams: I64, points: I64) -> None:
 
 
 class GreedyBot(CompiledAgent):
-    """Takes the best immediate gain in castles, then in clans; ties are broken at random.
-
-    Args:
-        options: the bot's options; None: those of `GreedyOptions`.
-    """
+    """Takes the best immediate gain in castles, then in clans; ties are broken at random."""
 
     name = "greedy"
     entries = Entries.of(choose)

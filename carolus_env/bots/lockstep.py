@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,13 +50,7 @@ class Step(NamedTuple):
     seconds: npt.NDArray[np.float64]  # each decision's part of the time for its batch
 
 
-NOTHING: Final = Step(
-    np.zeros(0, np.int64),
-    np.zeros(0, STATE),
-    np.zeros(0, np.uint8),
-    np.zeros(0, np.int64),
-    np.zeros(0),
-)
+NOTHING: Final = Step(*(np.zeros(0, kind) for kind in ("i8", STATE, "u1", "i8", "f8")))
 """A step of no games."""
 
 
@@ -78,20 +71,17 @@ def play(
 
     Each step is yielded when it is played and the dice are rolled.
 
-    Args:
-        games: changed in place.
-        agents: the agents that ``games.tables`` names by number.
-        roll: a function of the games in play, before the first decision and after each; rolls the
-            dice that are due and returns the games that go on. None: all do, and roll by their own
-            generators.
-        rows: the games to play; None: all.
-        answer: a function that asks an agent.
-
-    Raises:
-        IllegalActionError: when an agent answers an illegal action. That step was not played.
+    ``roll``, called with the games in play before the first decision and after each, rolls the dice
+    that are due and returns the games that go on; None: all do, by their own generators. A step
+    with an illegal action is not played, but an `IllegalActionError`.
     """
     states, tables, streams = games
-    go_on: Roll = roll or partial(_roll_own, states)
+
+    def roll_own(rows: Rows) -> Rows:
+        chance.roll(states, rows=rows)
+        return rows
+
+    go_on = roll or roll_own
     rows = go_on(np.arange(len(states)) if rows is None else rows)
     while True:
         shown, drawn = np.empty(len(rows), STATE), np.empty(len(rows), np.uint64)
@@ -112,12 +102,6 @@ def play(
             raise engine.refusal(states, int(rows[wrong]), int(actions[wrong]))
         rows = go_on(rows)
         yield Step(deciding[:count], shown, seats, actions, seconds)
-
-
-def _roll_own(states: States, rows: Rows) -> Rows:
-    """Roll by the games' own generators."""
-    chance.roll(states, rows=rows)
-    return rows
 
 
 @entry

@@ -1,7 +1,7 @@
 """``planner``: plans a whole turn at once, and chooses a disc by playing the round to its end.
 
 It lists the plans for its paladins and the Emperor (`plans`), and plays the one that leaves the
-best position (`heuristic`). To choose a disc (`discs`) it plays the round to its end, all players
+best position (`heuristic`). To choose a disc it plays the round to its end, all players
 acting by their best plans and no dice rolled, and values that position. A crown becomes the clan
 that leaves the best position.
 """
@@ -15,16 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Opinion
+from carolus_env.bots.agent import BotOptions, Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
-from carolus_env.bots.options import BotOptions
 from carolus_env.engine import rules
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.state import States, common_players, copy
 from carolus_env.planning import plans
-from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import advantage, chances, weights_table, write_scores
-from carolus_env.planning.plans import WIDTHS, PlanScratch
+from carolus_env.planning.plans import WIDTHS, DiscScratch, PlanScratch, search_discs
 from carolus_env.system.arrays import F64, I64, Bits, Int, allocate, int64
 from carolus_env.system.compiler import inlined, separate
 from carolus_env.system.options import option
@@ -88,13 +86,6 @@ def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
 
 
 @inlined
-def _skip_roll(s: np.void) -> None:
-    """Continue without the dice that are due."""
-    s["dice_due"] = 0
-    turns.end_turn(s)
-
-
-@inlined
 def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> None:
     """Play the best plan of every player still to act this round; no dice are rolled."""
     begun = s["round"]
@@ -104,7 +95,8 @@ def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> 
         elif s["phase"] == rules.CROWN_CHOICE:
             plans.play(s, best_crown(s, weights, scratch.plan))
         elif s["phase"] == rules.ROLL:
-            _skip_roll(s)
+            s["dice_due"] = 0
+            turns.end_turn(s)
         else:
             break
 
@@ -154,7 +146,7 @@ class PlannerBot(CompiledAgent):
     """Plans whole turns by an evaluation with fitted weights.
 
     Args:
-        options: the bot's options; None: those of `PlannerOptions`.
+        options: None: the defaults.
         weights: ``(5, F)`` float64 of the evaluation, by number of players; None: the fitted ones.
     """
 

@@ -1,7 +1,7 @@
 """Agents by spec string: ``greedy``, ``mcts:sims=400``, ``my_bot.py:MyBot``.
 
 A spec is ``name`` or ``name:argument``. The argument usually holds typed options,
-``key=value,key=value`` (`bots.options`), after the name of a model where the bot takes one. An
+``key=value,key=value``, after the name of a model where the bot takes one. An
 agent in your own Python file needs no registration.
 """
 
@@ -23,18 +23,14 @@ from typing import Any, Final, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, AgentError, Checked
+from carolus_env.bots import network, search
+from carolus_env.bots.agent import Agent, AgentError, BotOptions, Checked, parse
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
-from carolus_env.bots.decisions import DecisionsBot, load
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
-from carolus_env.bots.models import Kind, parse_model
-from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
-from carolus_env.bots.search.bot import MctsBot, MctsOptions, SearchBot, SearchOptions
-from carolus_env.bots.value import RolloutPolicy, ValueBot, ValueOptions
 from carolus_env.engine.state import States
+from carolus_env.networks.files import Kind
 from carolus_env.system import failures
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
@@ -244,43 +240,50 @@ class FunctionAgent(Agent):
 
 
 _BOTS: Final[tuple[tuple[str, Callable[..., Agent], type, Kind | None, str], ...]] = (
-    ("random", lambda _: RandomBot(), NoOptions, None, "every legal action equally likely"),
+    ("random", lambda _: RandomBot(), BotOptions, None, "every legal action equally likely"),
     ("greedy", GreedyBot, GreedyOptions, None,
      "takes the best immediate gain in castles, then in clans"),
     ("planner", PlannerBot, PlannerOptions, None,
      "plans whole turns by an evaluation with fitted weights"),
-    ("rollout_policy", lambda _: RolloutPolicy(), NoOptions, None,
+    ("rollout_policy", lambda _: network.RolloutPolicy(), BotOptions, None,
      "plays rollouts, by the value network"),
-    ("mcts", MctsBot, MctsOptions, None,
+    ("mcts", search.MctsBot, search.MctsOptions, None,
      "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
-    ("ppo", PpoBot, PpoOptions, "ppo", "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
-    ("value", ValueBot, ValueOptions, "value",
+    ("ppo", network.PpoBot, network.PpoOptions, "ppo",
+     "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
+    ("value", network.ValueBot, network.ValueOptions, "value",
      "a trained value network, after whole turns: value, value:2p, value:PATH"),
-    ("search", SearchBot, SearchOptions, "value",
+    ("search", search.SearchBot, search.SearchOptions, "value",
      "tree search with such a network: search:2p,sims=100"),
+    ("decisions", lambda model, _: network.DecisionsBot(model), BotOptions, "decisions",
+     "a trained policy over single decisions: decisions:2p, decisions:PATH"),
 )  # fmt: skip
 """Each bot's name, how it is made of options, these, the purpose of its models, a description."""
-OPTIONS: Final = {name: options for name, _, options, _, _ in _BOTS} | {"decisions": NoOptions}
-"""The dataclass of options of each bot in the package (see `bots.options`).
+OPTIONS: Final = {name: options for name, _, options, _, _ in _BOTS}
+"""The dataclass of options of each bot in the package.
 
 Pages and results files may name these bots, and no others.
 """
 
 
 def _maker(name: str, bot: Callable[..., Agent], kind: Kind | None) -> Maker:
-    """Return a maker of a bot with options; of one with a model its name comes first."""
-    if kind is None:
-        return lambda argument: bot(parse(name, OPTIONS[name], argument))
-    return lambda argument: bot(*parse_model(name, argument, OPTIONS[name], kind))
+    """Return a maker of a bot with options; of one with a model its name or path comes first."""
+
+    def make_of(argument: str) -> Agent:
+        if kind is None:
+            return bot(parse(name, OPTIONS[name], argument))
+        model, _, rest = argument.partition(",")
+        key, equals, _ = model.partition("=")
+        if equals and key.strip().isidentifier():  # an option: no model is named
+            model, rest = "", argument
+        found = network.find(kind, model) if model else None
+        return bot(found, parse(name, OPTIONS[name], rest))
+
+    return make_of
 
 
 for _name, _bot, _, _kind, _about in _BOTS:
     register(_name, _maker(_name, _bot, _kind), _about)
-register(
-    "decisions",
-    lambda argument: DecisionsBot(load(argument) if argument else None),
-    "a trained policy over single decisions: decisions:2p, decisions:PATH",
-)
 register(
     "exe",  # of a higher layer
     lambda spec: importlib.import_module("carolus_env.integrations.external").make_external(spec),

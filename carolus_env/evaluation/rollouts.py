@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import bots, engine
-from carolus_env.bots import AgentLike, lockstep, models
-from carolus_env.bots.value import values_ahead
+from carolus_env.bots import AgentLike, lockstep
+from carolus_env.bots.network import find, values_ahead
 from carolus_env.engine import chance, rules
 from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, as_states, common_players, copy, pick, single
-from carolus_env.networks.forward import Weights
+from carolus_env.networks.network import Weights
 from carolus_env.planning import heuristic
 from carolus_env.planning.plans import best_plans
 from carolus_env.system import cancellation, machine
@@ -475,7 +475,7 @@ def value_function(spec: str, players: int) -> Value:
         raise ValueError(
             unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
         )
-    model = models.find("ppo" if name == "ppo" else "value", argument or f"{players}p")
+    model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
     if model.size.players != players:
         raise ValueError(
             f"value function {spec!r} is for {model.size.players} players, not for {players}"

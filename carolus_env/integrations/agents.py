@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
-from carolus_env.bots.agent import Remembered
+from carolus_env.bots.compiled import Remembered
 from carolus_env.engine import observation
 from carolus_env.engine.state import Ints, States
 from carolus_env.envs.turns import Turns, candidates_of

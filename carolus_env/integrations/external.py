@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from carolus_env import engine, notation
 from carolus_env.bots import Agent, AgentError, Opinion
-from carolus_env.bots.options import BotOptions, parse
+from carolus_env.bots.agent import BotOptions, parse
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import random_bits

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import make
-from carolus_env.bots.models import NAMES, find
+from carolus_env.bots.network import find
 from carolus_env.engine.rules import DISCS, Rules
+from carolus_env.networks.files import NAMES
 from carolus_env.networks.network import HIDDEN_LIMITS, WIDTH_LIMITS, Size, random_weights
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system.machine import MOST_THREADS, cores

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from carolus_env.bots import Agent
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.run import Arrays, Learner
-from carolus_env.networks.forward import Weights
-from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.network import NetworkModel, Weights
 from carolus_env.system import machine
 from carolus_env.system.arrays import F32
 from carolus_env.system.cancellation import Stop

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots import ppo as bot
+from carolus_env.bots import network as bot
+from carolus_env.bots.network import Selector
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.setup import Deals
@@ -24,10 +25,10 @@ from carolus_env.engine.stepping import play_on, start_anew
 from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate
 from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
-from carolus_env.networks import backward, forward
-from carolus_env.networks.forward import Weights
+from carolus_env.networks import backward, network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
-from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.network import NetworkModel, Weights
+from carolus_env.planning.heuristic import softmax
 from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
 from carolus_env.system import machine
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
@@ -131,30 +132,30 @@ class Experience(NamedTuple):
 
 
 @separate
-def _evaluate_and_keep(s: np.void, policy: bot.Policy, experience: Experience, d: Int) -> Int:
+def _evaluate_and_keep(s: np.void, policy: Selector, experience: Experience, d: Int) -> Int:
     """List and evaluate the candidates, and keep their inputs; returns how many there are."""
-    selector, team = policy.selector, int64(s["team"][s["player"]])
-    after, first = selector.after[0], d * experience.result.shape[1]
-    forward.reset_accumulator(selector.net)
-    count = list_candidates(s, selector.candidates)
+    team = int64(s["team"][s["player"]])
+    after, first = policy.after[0], d * experience.result.shape[1]
+    network.reset_accumulator(policy.net)
+    count = list_candidates(s, policy.candidates)
     for k in range(count):
         bot.evaluate_candidate(s, k, policy)
         if after["phase"] == OVER:
-            experience.result[d, k] = selector.values[k, team]
+            experience.result[d, k] = policy.values[k, team]
         else:
             experience.result[d, k] = -1
-            keep_inputs(after, selector.net.inputs, experience.inputs, first + k)
+            keep_inputs(after, policy.net.inputs, experience.inputs, first + k)
     return count
 
 
 @kernel
-def _expect(count: Int, policy: bot.Policy, expected: F32) -> np.float32:
+def _expect(count: Int, policy: Selector, expected: F32) -> np.float32:
     """Write each team's win probability that the policy expects; returns the log of the sum."""
-    most, total = forward.softmax(count, policy.logits, policy.probabilities)
+    most, total = softmax(count, policy.logits, policy.probabilities)
     for team in range(expected.shape[0]):
         mean = 0.0
         for k in range(count):
-            mean += policy.probabilities[k] * policy.selector.values[k, team]
+            mean += policy.probabilities[k] * policy.values[k, team]
         expected[team] = mean
     return most + np.log(total)
 
@@ -166,7 +167,7 @@ class SelfPlay(NamedTuple):
     game: int  # its number
     steps: int  # decisions to play
     blank: States  # see `start_anew`
-    policy: bot.Policy
+    policy: Selector
     experience: Experience
     stats: F64
 
@@ -184,7 +185,7 @@ def _decide(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     experience.counts[d], experience.chosen[d] = count, chosen
     experience.team[d] = int64(s["team"][s["player"]])
     experience.log_probs[d] = policy.logits[chosen] - total
-    play_plan(s, policy.selector.candidates.plans[chosen])
+    play_plan(s, policy.candidates.plans[chosen])
     return True, stream
 
 
@@ -209,7 +210,7 @@ def play_rollout(
     states: Records,
     streams: U64,
     blank: Records,
-    policy: bot.Policy,
+    policy: Selector,
     experience: Experience,
     stats: F64,
 ) -> None:
@@ -272,7 +273,7 @@ class Loss(NamedTuple):
 class Batch(NamedTuple):
     """Scratch: activations for each candidate of a decision, gradients, and their sums."""
 
-    layers: forward.Activations  # as for one position, with a first axis for the candidates
+    layers: network.Activations  # as for one position, with a first axis for the candidates
     values: F32  # (K,) the win probability of the team that chooses
     logits: F32  # (K,) gradients of the logits
     sums: F32  # (K, width) gradients of the first layer's outputs
@@ -282,12 +283,12 @@ class Batch(NamedTuple):
     touched: npt.NDArray[np.bool_]  # (rows,) the rows that any of them is about
 
     @classmethod
-    def new(cls, policy: bot.Policy) -> Batch:
+    def new(cls, policy: Selector) -> Batch:
         """Allocate memory for a policy and its candidates."""
-        most, net = len(policy.logits), policy.selector.net
+        most, net = len(policy.logits), policy.net
         single, weights = net.activations, net.weights
         return cls(
-            forward.Activations(*(np.zeros((most, len(layer)), np.float32) for layer in single)),
+            network.Activations(*(np.zeros((most, len(layer)), np.float32) for layer in single)),
             np.zeros(most, np.float32),
             np.zeros(most, np.float32),
             np.zeros((most, len(single.sums)), np.float32),
@@ -299,24 +300,24 @@ class Batch(NamedTuple):
 
 
 @kernel
-def _layers_of(batch: Batch, k: Int) -> forward.Activations:
+def _layers_of(batch: Batch, k: Int) -> network.Activations:
     """Return the activations of one candidate."""
     layers = batch.layers
-    return forward.Activations(
+    return network.Activations(
         layers.sums[k], layers.first[k], layers.second[k], layers.scores[k], layers.values[k]
     )
 
 
 @separate
 def _evaluate_again(
-    kept: InputArrays, i: Int, net: forward.Network, layers: forward.Activations
+    kept: InputArrays, i: Int, net: network.Network, layers: network.Activations
 ) -> None:
     """Write the activations for kept inputs, by the present weights."""
     restore_inputs(kept, i, net.inputs)
-    forward.update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
+    network.update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
     for j in range(layers.sums.shape[0]):
         layers.sums[j] = net.activations.sums[j]
-    forward.apply_layers(net.weights, kept.stages[i], layers)
+    network.apply_layers(net.weights, kept.stages[i], layers)
 
 
 @separate
@@ -378,11 +379,11 @@ def _add_input_gradients(experience: Experience, d: Int, batch: Batch) -> None:
 
 
 @inlined
-def _evaluate_decision(experience: Experience, d: Int, policy: bot.Policy, batch: Batch) -> None:
+def _evaluate_decision(experience: Experience, d: Int, policy: Selector, batch: Batch) -> None:
     """Write the values, log odds and logits of a decision's candidates by the present weights."""
-    team, teams, net = experience.team[d], batch.layers.values.shape[1], policy.selector.net
+    team, teams, net = experience.team[d], batch.layers.values.shape[1], policy.net
     kept, first = experience.inputs, d * experience.result.shape[1]
-    forward.reset_accumulator(net)
+    network.reset_accumulator(net)
     for k in range(experience.counts[d]):
         residual = float32(0)
         batch.values[k] = experience.result[d, k]
@@ -391,17 +392,17 @@ def _evaluate_decision(experience: Experience, d: Int, policy: bot.Policy, batch
             residual = batch.layers.scores[k, teams]
             role = (team - kept.first_team[first + k] + teams) % teams
             batch.values[k] = batch.layers.values[k, role]
-        policy.odds[k] = forward.log_odds(batch.values[k])
+        policy.odds[k] = network.log_odds(batch.values[k])
         policy.logits[k] = residual + net.weights.sharpness[0] * policy.odds[k]
 
 
 @inlined
 def _logit_gradients(
-    experience: Experience, d: Int, policy: bot.Policy, batch: Batch, loss: Loss, stats: F64
+    experience: Experience, d: Int, policy: Selector, batch: Batch, loss: Loss, stats: F64
 ) -> None:
     """Write the gradient of the policy's loss with respect to each candidate's logit."""
     count, choice, p = experience.counts[d], experience.chosen[d], policy.probabilities
-    most, total = forward.softmax(count, policy.logits, p)
+    most, total = softmax(count, policy.logits, p)
     log_total = most + np.log(total)
     entropy = float32(0)
     for k in range(count):
@@ -421,7 +422,7 @@ def _logit_gradients(
 
 @entry
 def add_gradients(
-    chosen: I64, experience: Experience, policy: bot.Policy, batch: Batch, loss: Loss, stats: F64
+    chosen: I64, experience: Experience, policy: Selector, batch: Batch, loss: Loss, stats: F64
 ) -> None:
     """Add the gradients of the chosen decisions to those of the batch.
 
@@ -429,7 +430,7 @@ def add_gradients(
     learnt, and their cross-entropy.
     """
     layers, scores = batch.layers, batch.deltas.scores
-    kept, weights, teams = experience.inputs, policy.selector.net.weights, layers.values.shape[1]
+    kept, weights, teams = experience.inputs, policy.net.weights, layers.values.shape[1]
     for stage in range(batch.hidden.shape[0]):
         backward.transpose(weights.hidden[stage], batch.hidden[stage])
     for i in range(chosen.shape[0]):
@@ -475,7 +476,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
     def __init__(self, config: PpoConfig) -> None:
         super().__init__(config)
         plans = WIDTHS.index(config.plans)
-        self._policy = bot.Policy.of(config.players, self.weights, plans, config.candidates)
+        self._policy = Selector.of(config.players, self.weights, plans, config.candidates)
         self._batch = Batch.new(self._policy)
         self._blank = engine.blank_games(config.rules, 1)
         self._experience: Experience | None = None

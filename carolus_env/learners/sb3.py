@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from carolus_env.bots import Agent, make
 from carolus_env.bots.agent import drawn
-from carolus_env.bots.decisions import DecisionsBot
+from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine import legal_masks
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS

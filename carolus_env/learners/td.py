@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.value import CandidateSelector, ValueBot, value_candidates
+from carolus_env.bots.network import Selector, ValueBot, value_candidates
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.setup import Deals
@@ -24,10 +24,9 @@ from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.learners.options import FLAT, SelfPlayConfig, algorithm, every, rate
 from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
-from carolus_env.networks import backward, forward
-from carolus_env.networks.forward import Weights
+from carolus_env.networks import backward, network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
-from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.network import NetworkModel, Weights
 from carolus_env.planning.plans import WIDTHS, list_candidates
 from carolus_env.system.arrays import F32, F64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, separate
@@ -86,7 +85,7 @@ class History(NamedTuple):
 class Memory(NamedTuple):
     """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
-    selector: CandidateSelector  # the network, and the selector of choices
+    selector: Selector  # the network, and the selector of choices
     squares: Weights  # the sum of the squares of each weight's gradients
     history: History  # scratch: the game under way
     deltas: backward.Deltas  # scratch: gradients of the layers' outputs
@@ -118,10 +117,10 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
         chosen = generator.below(generator.mix(bits), candidates)
     t = count % LONGEST  # a longer game is learnt from as if it began later
     history.followed[t] = chosen == best
-    forward.reset_accumulator(net)
-    forward.value_after(s, plans[best], net, selector.after, history.values[t])
+    network.reset_accumulator(net)
+    network.value_after(s, plans[best], net, selector.after, history.values[t])
     if chosen != best:
-        forward.value_after(s, plans[chosen], net, selector.after, memory.target)
+        network.value_after(s, plans[chosen], net, selector.after, memory.target)
     memory.state[0] = after
     if after["phase"] == OVER:
         history.inputs.lengths[t] = 0
@@ -152,8 +151,8 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     net, squares, deltas, target = memory.selector.net, memory.squares, memory.deltas, memory.target
     weights, inputs, activations = net.weights, net.inputs, net.activations
     stage, teams, loss = inputs.stage[0], activations.values.shape[0], 0.0
-    forward.add_up(weights, inputs, activations.sums)
-    forward.apply_layers(weights, stage, activations)
+    network.add_up(weights, inputs, activations.sums)
+    network.apply_layers(weights, stage, activations)
     for role in range(teams):
         wanted = target[(first_team + role) % teams]
         loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
@@ -216,7 +215,7 @@ class TdLearner(SelfPlayLearner[TdConfig]):
     def __init__(self, config: TdConfig) -> None:
         super().__init__(config)
         plans, most, players = WIDTHS.index(config.plans), config.candidates, config.players
-        selector = CandidateSelector.of(players, self.weights, plans, most)
+        selector = Selector.of(players, self.weights, plans, most)
         values, followed = np.zeros((LONGEST, MAX_TEAMS)), np.zeros(LONGEST, np.bool_)
         self._memory = Memory(
             selector,

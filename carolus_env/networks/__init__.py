@@ -1,5 +1,5 @@
 """Neural networks that value positions, and score candidates where they have a policy head.
 
-`tables` and `inputs` say what a network gets, `network` what it computes, as plain NumPy; `forward`
-and `backward` are the same as kernels, with gradients; `files` reads and writes models.
+`inputs` says what a network gets, `network` what it computes, `backward` its gradients; `decisions`
+is another one, a policy over single decisions; `files` reads and writes models.
 """

@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy import float32
 
-from carolus_env.networks.forward import Activations, Weights
 from carolus_env.networks.inputs import Inputs
-from carolus_env.networks.network import LEAK, LINEAR
+from carolus_env.networks.network import LEAK, LINEAR, Activations, Weights
 from carolus_env.system.arrays import F32, Int
 from carolus_env.system.compiler import kernel, separate
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -33,18 +34,13 @@ from carolus_env.system.arrays import F32
 from carolus_env.system.options import whole_number
 
 LAYERS: Final = 2
-LIMITS: Final = (1, 1024)
-"""The lowest and the highest `Size.region` and `Size.whole`."""
+LIMITS: Final = (1, 1024)  # the lowest and the highest `Size.region` and `Size.whole`
 
 # Steps: from the first number to the last.
-MARGINS: Final = (-3, 4)
-"""Of a team's strength on a region over the strongest other team's."""
-LEADS: Final = (-3, 4)
-"""Of a player's paladins of a clan in court over the most of another player."""
-HELD: Final = (1, 4)
-"""Of a player's paladins of a clan in reserve."""
-FEW_REGIONS: Final = (rules.MIN_REGIONS, 12)
-"""Of the number of regions."""
+MARGINS: Final = (-3, 4)  # of a team's strength on a region over the strongest other team's
+LEADS: Final = (-3, 4)  # of a player's paladins of a clan in court over another player's most
+HELD: Final = (1, 4)  # of a player's paladins of a clan in reserve
+FEW_REGIONS: Final = (rules.MIN_REGIONS, 12)  # of the number of regions
 
 # Scales bring inputs, messages and sums to the order of 1. They belong to the weights.
 CASTLES_SCALE: Final = 0.25
@@ -168,11 +164,9 @@ class Inputs(NamedTuple):
 def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     """Arrange observations."""
     n, teams = len(observations), rules.TEAMS[players]
+    layout, slices = observation.layout(players), observation.slices(players)
     blocks = {
-        block.name: observations[:, where].reshape(n, *block.shape)
-        for block, where in zip(
-            observation.layout(players), observation.slices(players).values(), strict=True
-        )
+        each.name: observations[:, slices[each.name]].reshape(n, *each.shape) for each in layout
     }
 
     def steps(x: Any, bounds: tuple[int, int]) -> Any:
@@ -221,7 +215,7 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     )
     rest = [
         (blocks[block.name] / block.scale).reshape(n, -1)
-        for block in observation.layout(players)
+        for block in layout
         if block.name not in _OF_CLANS and not block.name.startswith("region_")
     ]
     whole = xp.concatenate(
@@ -268,20 +262,14 @@ def _take(x: Any, where: Any, xp: ModuleType) -> Any:
 def forward(
     weights: Mapping[str, Any], observations: Any, players: int, xp: ModuleType
 ) -> tuple[Any, Any]:
-    """Compute logits and values.
+    """Compute logits ``(N, 95)``, those of illegal actions included, and values, as float32.
 
-    Args:
-        weights: the arrays that `Size.shapes` names, of ``xp``.
-        observations: ``(N, length)`` observations, whole numbers as float32.
-        players: 2, 3 or 4.
-        xp: ``numpy`` or ``torch``.
-
-    Returns:
-        ``(N, 95)`` logits, those of illegal actions included, and ``(N, players)`` expected payoffs
-        of the seats, clockwise from the viewer's; float32.
+    These are ``(N, players)`` expected payoffs of the seats, clockwise from the viewer's. ``xp`` is
+    ``numpy`` or ``torch``, of which ``weights`` are, the arrays that `Size.shapes` names;
+    ``observations`` are ``(N, length)``, whole numbers as float32.
     """
     w, seen = weights, inputs(observations, players, xp)
-    relu = _relu if xp is np else xp.relu
+    relu = partial(np.maximum, np.float32(0)) if xp is np else xp.relu
     regions, clans, paladins, exists = seen.regions, seen.clans, seen.paladins, seen.exists
     whole = relu(seen.whole @ w["whole"] + w["whole_b"])
     for i in range(LAYERS):
@@ -300,14 +288,18 @@ def forward(
             + (CLANS_SUM_SCALE * clans.sum(1)) @ w[f"whole_{i}_clan"]
             + w[f"whole_{i}_b"]
         )
-    values = _payoffs(whole @ w["share"] + w["share_b"], seen.partner, xp)
+    shares, teams = softmax(whole @ w["share"] + w["share_b"], xp), rules.TEAMS[players]
+    values = (teams * shares - 1) / (teams - 1)
+    if teams < players:  # partners are paid alike
+        values = seen.partner * values[:, :1] + (1 - seen.partner) * values[:, 1:]
 
     within = REACH_SCALE * xp.cumsum(regions[:, 1 : rules.DISCS + 1], 1)  # the reach of each disc
     reach = within @ w["reach_region"] + (whole @ w["reach_whole"])[:, None] + w["reach_b"]
     discs = whole @ w["disc"] + w["disc_b"] + (relu(reach) @ w["reach"])[:, :, 0]
     crowns = (clans @ w["crown"])[:, :, 0]
     stops = xp.swapaxes(regions @ w["move"], 1, 2)
-    step = _steps_of_the_emperor(seen.count, xp)
+    step = _numbers(1, rules.DISCS + 1, seen.count, xp)
+    step = step - seen.count * xp.floor((step + 0.5) / seen.count)  # regions that steps lead to
     moves = _take(stops, step[:, None], xp)[:, 0] + w["move_b"]
     pairs = (clans @ w["pair_clan"]) @ xp.swapaxes(regions @ w["pair_region"], 1, 2)
     pairs = pairs + clans @ w["place_clan"] + xp.swapaxes(regions @ w["place_region"], 1, 2)
@@ -317,26 +309,7 @@ def forward(
     return logits, values
 
 
-def _payoffs(scores: Any, partner: Any, xp: ModuleType) -> Any:
-    """Return each seat's expected payoff: the softmax of the teams' scores is their win shares."""
-    teams = scores.shape[1]
-    payoffs = (teams * softmax(scores, xp) - 1) / (teams - 1)
-    if partner.shape[1] == teams:
-        return payoffs
-    return partner * payoffs[:, :1] + (1 - partner) * payoffs[:, 1:]
-
-
 def softmax(scores: Any, xp: ModuleType) -> Any:
     """Return the softmax of each row."""
     odds = xp.exp(scores - xp.amax(scores, 1)[:, None])
     return odds / odds.sum(1)[:, None]
-
-
-def _steps_of_the_emperor(count: Any, xp: ModuleType) -> Any:
-    """Return the regions that 1 to 5 steps lead to, ``(N, 5)``; ``count`` is ``(N, 1)``."""
-    steps = _numbers(1, rules.DISCS + 1, count, xp)
-    return steps - count * xp.floor((steps + 0.5) / count)
-
-
-def _relu(x: F32) -> F32:
-    return np.maximum(x, np.float32(0))

@@ -8,20 +8,27 @@ is damaged, of another format or version, or does not fit. A kind of models is a
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.system import arrays, untrusted
 from carolus_env.system.files import write_file
-from carolus_env.system.untrusted import DataError, cut, shown
+from carolus_env.system.untrusted import DataError, cut, shown, unknown
 
-LARGEST: Final = 64 * 2**20
-"""Most bytes of a file; a typical model has 0.4 to 4 million."""
+NAMES: Final = ("2p", "3p", "4p")
+"""The models of the package, as specs and commands name them."""
+FOLDER: Final = Path(__file__).with_name("models")
+Kind = Literal["value", "ppo", "decisions"]
+"""Purpose of a model of the package: to value positions, as a policy over whole turns, or over
+single decisions."""
+
+LARGEST: Final = 64 * 2**20  # most bytes of a file; a typical model has 0.4 to 4 million
 SUFFIX: Final = ".safetensors"
 _LISTED: Final = 6  # differences that an error text names
 
@@ -44,15 +51,10 @@ class ModelError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Model(Generic[S]):
-    """A network's size and weights, and their origin.
+    """A network's size and weights, and their origin; ModelError where they do not fit.
 
-    Attributes:
-        size: number of players and widths of the network.
-        weights: the arrays that `Sizes.shapes` names, float32.
-        about: origin of the weights, as JSON can hold it: rules, command, seed, decisions ...
-
-    Raises:
-        ModelError: when the weights do not fit a network of that size.
+    ``weights`` are the arrays that ``size.shapes()`` names, float32; ``about`` is their origin, as
+    JSON can hold it: rules, command, seed, decisions ...
     """
 
     format: ClassVar[str]  # of the files, which they name
@@ -72,12 +74,8 @@ class Model(Generic[S]):
     def save(self, path: str | Path) -> None:
         """Write ``path.safetensors``; an older file stays until the new one is complete.
 
-        Args:
-            path: with or without the suffix.
-
         Raises:
             OSError: when it cannot be written (no space, no permission).
-            ModelError: when the model is larger than `LARGEST`.
             TypeError, ValueError: when ``about`` holds something that JSON cannot, such as NaN.
         """
         own = {"sha256": self.digest(), "about": dict(self.about)}
@@ -90,8 +88,7 @@ class Model(Generic[S]):
     def load(cls, path: str | Path) -> Self:
         """Read the file that `save` wrote, without running code from it.
 
-        Raises:
-            ModelError: when the file is missing, damaged, of another kind or of another version.
+        ModelError: it is missing, damaged, of another kind or of another version.
         """
         where = file_of(path)
         data = _read(where)
@@ -130,6 +127,16 @@ def file_of(path: str | Path) -> Path:
     """Return the file of a model that is named with or without the suffix."""
     path = Path(path).expanduser()
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+
+
+def path_of(kind: Kind, name: str) -> Path:
+    """Return the file of a model: of the package's, by ``2p``, ``3p`` or ``4p``, or your own."""
+    if name in NAMES:
+        return FOLDER / f"{kind}_{name}"
+    path = Path(name)
+    if path.name == name and not os.path.lexists(file_of(path)):
+        raise ModelError(unknown("unknown model", name, NAMES, f"{', '.join(NAMES)} or a file"))
+    return path
 
 
 # ------------------------------------------------------------------------------------ reading

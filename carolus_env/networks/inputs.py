@@ -1,19 +1,20 @@
 """The inputs of a network for a position: rows of tables, and the planner's features.
 
-A position picks one row of a table for each region, each clan, each hand and so on. The network
-adds the rows up (`network`), so a position costs as many additions as it has rows, however long
-the tables are. All is from the point of view of the player to move:
+A position picks one row of a table for each region, each clan, each hand and so on (`TABLES`). The
+network adds the rows up (`network`), so a position costs as many additions as it has rows, however
+long the tables are. All is from the point of view of the player to move:
 
 - a *role* is a player: 0 the player to move, then the others clockwise. Of four players, 2 is the
   partner, 1 and 3 are the opponents, clockwise;
 - a *team role* is a team: 0 the team of the player to move, then the others clockwise.
-
-`tables.TABLES` describes the rows.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+import math
+from collections import namedtuple
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +25,110 @@ from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.rules import CLANS, DISC, DISCS, MAX_PLAYERS, NOBODY
 from carolus_env.engine.state import States, as_states, common_players
-from carolus_env.networks import tables
-from carolus_env.networks.tables import HANDS, LEADS, MARGINS, MOST_ROWS, OWNERS, Layout, layout
 from carolus_env.planning.heuristic import FEATURES, write_features
 from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
+
+HANDS: Final = 1 << DISCS
+MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 8, 7, 4, 5
+FEWER_SIZES, FEWER_MARGIN, FEWER_LEAD = 4, 5, 3
+"""Maximum castles, margins and leads told apart with three teams."""
+OWNERS: Final = 1 + 2 * MOST_SIZES  # none; own or others' castles, by their number
+MARGINS: Final = 2 * MOST_MARGIN + 1
+LEADS: Final = 2 * MOST_LEAD + 1
+DISTANCES: Final = MOST_AHEAD + 3  # 1 to 5 steps, 6 to 8, 9 and more; the Emperor's region
+WON, LOST = 4, -3  # margins after a turn, at most and at least
+AFTERS: Final = WON - LOST + 1
+REACHES: Final = 4
+NOT, NOW, CHOOSING, LATER = range(REACHES)
+HELD: Final = 4  # a clan's holder: nobody, the player, its partner, an opponent
+KINDS: Final = 3
+SET_UP, OPENING, ACTION = range(KINDS)  # kinds of rounds
+MOST_CASTLES: Final = max(rules.CASTLES_TO_WIN) + 1
+
+
+class Table(NamedTuple):
+    """A table of rows."""
+
+    name: str
+    per: str  # what looks a row up; ``view``, ``role``, ``pair`` and ``rival`` have a table each
+    keys: tuple[tuple[str, int], ...]  # and their numbers of values; 0: the teams and nobody
+    meaning: str
+
+
+# fmt: off
+TABLES: Final = (
+    Table("region", "region and view", (("distance", DISTANCES), ("margin", MARGINS), ("castles", OWNERS)),
+          "who owns the region, with how many castles, by how much the team is stronger there than every other, and how far ahead of the Emperor it lies"),
+    Table("reach", "region and role", (("reach", REACHES), ("after", AFTERS), ("castles", OWNERS)),
+          "the margin that the player's team can have there after a turn of the player, paladins for the court considered, and whether the player's disc gets there: not, this round, by a disc still to be chosen this round, in a later round"),
+    Table("border", "region", (("near", 2), ("owner", 0), ("strongest", 0), ("before", 0), ("after", 0)),
+          "the owner, the strongest team, and the owners of both neighbours: what merges with what; near: the Emperor can stop there"),
+    Table("clan", "clan and role", (("holder", HELD), ("lead", LEADS), ("reserve", 4), ("others", 3), ("out", 4)),
+          "who controls the clan, the player's lead in court over all others, the paladins of the clan in the player's reserve and the most in an opponent's, a quarter of those on the regions"),
+    Table("hand", "role", (("discs", HANDS), ("chosen", 2)),
+          "the discs in hand, and whether the player has chosen one this round"),
+    Table("hands", "pair", (("discs", HANDS), ("other's", HANDS)),
+          "the discs in two hands: of the player to move and of another"),
+    Table("disc", "role", (("kind", KINDS), ("place", MAX_PLAYERS), ("number", DISCS + 1), ("acts", 2)),
+          "the disc played, the place in the order, and whether the player is still to act this round"),
+    Table("discs", "pair", (("kind", KINDS), ("number", DISCS + 1), ("other's", DISCS + 1), ("acts", 2), ("other acts", 2)),
+          "the discs played by the player to move and another, and whether they are still to act"),
+    Table("paladins", "role", (("reserve", 13), ("crowns", 4), ("acts", 2)),
+          "paladins and crowns in the reserve, and whether the player is still to act this round"),
+    Table("castles", "rival", (("castles", MOST_CASTLES), ("other's", MOST_CASTLES)),
+          "castles in play of the team and of another team"),
+    Table("circle", "position", (("regions", rules.TERRITORIES + 1), ("lead", 3)),
+          "regions in the circle, and whether the team has more castles than every other, as many, or fewer"),
+    Table("moment", "position", (("phase", len(rules.PHASE_NAMES)), ("place", MAX_PLAYERS), ("round", DISCS)),
+          "what is due, the place of the player to move in the order, and the round since hands were full"),
+)
+# fmt: on
+
+
+_NAMES = [*(table.name for table in TABLES), "rows"]
+Layout: Any = namedtuple("Layout", _NAMES)  # type: ignore[misc]
+"""Starts of the tables by name, and the number of all rows; see `layout`."""
+SMALLER: Final = (13, 10, 7, 5)  # a stage of the game begins when the circle has so many regions
+STAGES: Final = 2 * (len(SMALLER) + 1)
+"""Stages with layers of their own: by the size of the circle, and with a disc due or not."""
+
+
+def table_rows(table: Table, teams: int) -> int:
+    """Return the rows of one table."""
+    return math.prod(size or teams + 1 for _, size in table.keys)
+
+
+def copies(table: Table, players: int) -> int:
+    """Return the number of copies of the table: one for each role, for each team's view and so on.
+
+    Of two teams one is as much stronger as the other is weaker: one view is enough.
+    """
+    teams, last = rules.TEAMS[players], table.per.split()[-1]
+    views = teams if teams > 2 else 1
+    return {"view": views, "role": players, "pair": players - 1, "rival": teams - 1}.get(last, 1)
+
+
+def lookups(table: Table, players: int) -> int:
+    """Return the most rows that a position picks of the table and its copies."""
+    per = table.per.split()[0]
+    return {"region": rules.TERRITORIES, "clan": CLANS}.get(per, 1) * copies(table, players)
+
+
+MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3, 4))
+"""The most rows of a position."""
+
+
+@cache
+def layout(players: int) -> Any:
+    """Return the start of each table in games of that number of players."""
+    firsts = [0]
+    for table in TABLES:
+        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, rules.TEAMS[players]))
+    return Layout(*firsts)
+
+
+# ------------------------------------------------------------------------------------ one position
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
@@ -40,7 +140,7 @@ class Inputs(NamedTuple):
 
     length: Annotated[I64, 1]  # number of rows
     rows: Annotated[I32, MOST_ROWS]  # the rows
-    stage: Annotated[I64, 1]  # stage of the game, from 0 to `tables.STAGES` - 1
+    stage: Annotated[I64, 1]  # stage of the game, from 0 to `STAGES` - 1
     features: Annotated[F32, rules.MAX_TEAMS * len(FEATURES)]  # the planner's, scaled, by role
     team_features: Annotated[F64, rules.MAX_TEAMS + 1, len(FEATURES)]  # scratch: of each team
     seats: Annotated[I64, MAX_PLAYERS]  # scratch: the seat of each role
@@ -52,7 +152,7 @@ class Inputs(NamedTuple):
 
 
 # The rows of a copy of each table; none of these depends on the number of teams.
-_SIZES = {table.name: tables.table_rows(table, 2) for table in tables.TABLES}
+_SIZES = {table.name: table_rows(table, 2) for table in TABLES}
 _REGION, _REACH, _CLAN = _SIZES["region"], _SIZES["reach"], _SIZES["clan"]
 _HAND, _HAND_PAIR, _PALADINS = _SIZES["hand"], _SIZES["hands"], _SIZES["paladins"]
 _DISC, _DISC_PAIR, _CASTLE_PAIR = _SIZES["disc"], _SIZES["discs"], _SIZES["castles"]
@@ -107,11 +207,11 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
         highest = _HIGHEST[hand] if hand > 0 else DISCS
         played = int64(s["discs_played"][seat])
         if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
-            inputs.discs[role, 0], inputs.discs[role, 1] = tables.NOW, played
+            inputs.discs[role, 0], inputs.discs[role, 1] = NOW, played
         elif phase == DISC:
-            inputs.discs[role, 0], inputs.discs[role, 1] = tables.CHOOSING, highest
+            inputs.discs[role, 0], inputs.discs[role, 1] = CHOOSING, highest
         else:
-            inputs.discs[role, 0], inputs.discs[role, 1] = tables.LATER, highest
+            inputs.discs[role, 0], inputs.discs[role, 1] = LATER, highest
     for role in range(players):
         seat = inputs.seats[role]
         team = int64(s["team"][seat])
@@ -134,13 +234,13 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
 
 
 @inlined
-def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_region_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables region, reach and border; return the count."""
     players, teams = int64(s["players"]), int64(s["teams"])
     n, emperor = int64(s["regions"]), int64(s["emperor"])
     views = teams if teams > 2 else 1
-    most_sizes = tables.MOST_SIZES if teams == 2 else tables.FEWER_SIZES
-    most_margin = tables.MOST_MARGIN if teams == 2 else tables.FEWER_MARGIN
+    most_sizes = MOST_SIZES if teams == 2 else FEWER_SIZES
+    most_margin = MOST_MARGIN if teams == 2 else FEWER_MARGIN
     circle_0 = strengths(s, team_in_role(s, 0))
     circle_1 = strengths(s, team_in_role(s, 1))
     circle_2 = strengths(s, team_in_role(s, 2)) if teams > 2 else circle_1
@@ -160,13 +260,13 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
         margin_1 = power_1 - max(power_0, power_2)
         margin_2 = power_2 - max(power_0, power_1)
         distance = steps - 1
-        distance = tables.MOST_AHEAD if steps > tables.MOST_AHEAD else distance
-        distance = tables.MOST_AHEAD + 1 if steps > tables.MOST_AHEAD + 3 else distance
-        distance = tables.MOST_AHEAD + 2 if steps == n else distance
+        distance = MOST_AHEAD if steps > MOST_AHEAD else distance
+        distance = MOST_AHEAD + 1 if steps > MOST_AHEAD + 3 else distance
+        distance = MOST_AHEAD + 2 if steps == n else distance
         for view in range(views):
             margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
-            owned = size + (0 if owner in (view, NOBODY) else tables.MOST_SIZES)
-            row = distance * MARGINS + _within(margin, most_margin) + tables.MOST_MARGIN
+            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
+            row = distance * MARGINS + _within(margin, most_margin) + MOST_MARGIN
             row = row * OWNERS + owned
             count = _put(inputs, count, layout.region + view * _REGION + row)
         for role in range(players):
@@ -176,10 +276,10 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
             for clan in range(CLANS):
                 there = int64(s["region_paladins"][clan, region])
                 most = max(most, inputs.taken[clan] * there + inputs.spare[role, clan])
-            reach = inputs.discs[role, 0] if steps <= inputs.discs[role, 1] else tables.NOT
-            owned = size + (0 if owner in (view, NOBODY) else tables.MOST_SIZES)
-            after_turn = min(max(margin + most, tables.LOST), tables.WON) - tables.LOST
-            row = (reach * tables.AFTERS + after_turn) * OWNERS + owned
+            reach = inputs.discs[role, 0] if steps <= inputs.discs[role, 1] else NOT
+            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
+            after_turn = min(max(margin + most, LOST), WON) - LOST
+            row = (reach * AFTERS + after_turn) * OWNERS + owned
             count = _put(inputs, count, layout.reach + role * _REACH + row)
         strongest = owner
         strongest = 0 if margin_0 > 0 else strongest
@@ -197,10 +297,10 @@ def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
 
 
 @inlined
-def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_clan_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the table clan; return the count."""
     players = int64(s["players"])
-    most_lead = tables.MOST_LEAD if s["teams"] == 2 else tables.FEWER_LEAD
+    most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
     for clan in range(CLANS):
         out = min(paladins_out(s, clan) // 4, 3)
         holder = int64(s["control"][clan])
@@ -213,25 +313,25 @@ def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> 
                 held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)
             lead = _within(int64(s["courts"][seat, clan]) - most, most_lead)
             reserve = min(int64(s["reserves"][seat, clan]), 3)
-            row = (held * LEADS + lead + tables.MOST_LEAD) * 4 + reserve
+            row = (held * LEADS + lead + MOST_LEAD) * 4 + reserve
             row = (row * 3 + min(threat, 2)) * 4 + out
             count = _put(inputs, count, layout.clan + role * _CLAN + row)
     return count
 
 
 @inlined
-def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_player_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables about hands, discs and reserves; return the count."""
     players = int64(s["players"])
-    kind = tables.OPENING if s["phase"] == DISC else tables.ACTION
-    kind = tables.SET_UP if s["round"] == 0 else kind
+    kind = OPENING if s["phase"] == DISC else ACTION
+    kind = SET_UP if s["round"] == 0 else kind
     hand_0 = int64(s["discs_in_hand"][inputs.seats[0]])
     disc_0 = int64(s["discs_played"][inputs.seats[0]])
-    acts_0 = int64(inputs.discs[0, 0] == tables.NOW)
+    acts_0 = int64(inputs.discs[0, 0] == NOW)
     for role in range(players):
         seat = inputs.seats[role]
         hand, disc = int64(s["discs_in_hand"][seat]), int64(s["discs_played"][seat])
-        acts = int64(inputs.discs[role, 0] == tables.NOW)
+        acts = int64(inputs.discs[role, 0] == NOW)
         place = 0
         while int64(s["order"][place]) != seat:
             place += 1
@@ -250,13 +350,13 @@ def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -
 
 
 @inlined
-def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
+def _write_position_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables castles, circle and moment; return the count."""
-    most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), tables.MOST_CASTLES - 1)
+    most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
     for rival in range(1, int64(s["teams"])):
-        castles = min(int64(s["castles"][team_in_role(s, rival)]), tables.MOST_CASTLES - 1)
+        castles = min(int64(s["castles"][team_in_role(s, rival)]), MOST_CASTLES - 1)
         most = max(most, castles)
-        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * tables.MOST_CASTLES + castles
+        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * MOST_CASTLES + castles
         count = _put(inputs, count, row)
     lead = 1 + int64(own > most) - int64(own < most)
     count = _put(inputs, count, layout.circle + int64(s["regions"]) * 3 + lead)
@@ -268,13 +368,13 @@ def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int)
 def stage_of(s: np.void) -> Int:
     """Return the stage of the game: by the circle's regions, and whether a disc is due."""
     stage = 0
-    for regions in tables.SMALLER:
+    for regions in SMALLER:
         stage += int64(s["regions"] <= regions)
-    return stage + int64(s["phase"] == DISC) * (len(tables.SMALLER) + 1)
+    return stage + int64(s["phase"] == DISC) * (len(SMALLER) + 1)
 
 
 @separate
-def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
+def encode(s: np.void, layout: Any, inputs: Inputs) -> None:
     """Write the inputs of the network for ``s``, a game that is not over."""
     write_seats(s, int64(s["player"]), inputs.seats)
     _write_turns(s, inputs)
@@ -292,12 +392,12 @@ def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
 
 
 @kernel
-def copy_inputs(inputs: Inputs, rows: Any, features: F32) -> None:
-    """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
-    for k in range(inputs.length[0]):
-        rows[k] = inputs.rows[k]
-    for k in range(features.shape[0]):
-        features[k] = inputs.features[k]
+def copy_inputs(count: Int, rows: Any, features: F32, to_rows: Any, to_features: F32) -> None:
+    """Copy rows and features, as many as both have."""
+    for k in range(count):
+        to_rows[k] = rows[k]
+    for k in range(min(features.shape[0], to_features.shape[0])):
+        to_features[k] = features[k]
 
 
 # ------------------------------------------------------------------------------------ many
@@ -328,18 +428,14 @@ def keep_inputs(s: np.void, inputs: Inputs, kept: InputArrays, i: Int) -> None:
     """Copy the inputs for ``s``, which were written last, to position ``i``."""
     kept.lengths[i], kept.stages[i] = inputs.length[0], inputs.stage[0]
     kept.first_team[i] = int64(s["team"][s["player"]])
-    copy_inputs(inputs, kept.rows[i], kept.features[i])
+    copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows[i], kept.features[i])
 
 
 @separate
 def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
     """Copy back what `keep_inputs` has kept at position ``i``."""
     inputs.length[0], inputs.stage[0] = kept.lengths[i], kept.stages[i]
-    rows, features = kept.rows[i], kept.features[i]
-    for k in range(kept.lengths[i]):
-        inputs.rows[k] = rows[k]
-    for k in range(features.shape[0]):
-        inputs.features[k] = features[k]
+    copy_inputs(kept.lengths[i], kept.rows[i], kept.features[i], inputs.rows, inputs.features)
 
 
 def encode_all(states: States) -> InputArrays:
@@ -353,7 +449,7 @@ def encode_all(states: States) -> InputArrays:
 
 
 @entry
-def _encode_all(states: Records, layout: Layout, inputs: Inputs, kept: InputArrays) -> None:
+def _encode_all(states: Records, layout: Any, inputs: Inputs, kept: InputArrays) -> None:
     for g in range(states.shape[0]):
         encode(states[g], layout, inputs)
         keep_inputs(states[g], inputs, kept, g)

@@ -3,7 +3,7 @@
 Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
 last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
 sums, unchanged, give the scores. The layers after the sums are those of the position's stage
-(`tables.STAGES`)::
+(`inputs.STAGES`)::
 
     sums = rows[picked].sum() + features @ inputs + bias
     first = leaky(sums[:-LINEAR])
@@ -20,37 +20,46 @@ with the value for the team that chooses. So a policy starts from what the value
 what to do differently; ``sharpness`` is one number, learnt with the rest. After a candidate that
 ends the game the value is known, and the residual 0. The policy is the softmax of the logits.
 
-`forward` has it as kernels; a test compares them with NumPy.
+Kernels compute it for one position after the other; a test compares them with NumPy. Positions that
+are valued one after the other are usually much alike (choices of one turn), so the sums are updated
+by what has changed; `reset_accumulator` begins anew, and must be called whenever the weights have
+changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import MAX_PLAYERS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks.files import Model
-from carolus_env.networks.tables import STAGES, layout
-from carolus_env.planning.heuristic import FEATURES
-from carolus_env.system.arrays import F32
+from carolus_env.networks.inputs import (
+    MOST_ROWS,
+    STAGES,
+    Inputs,
+    copy_inputs,
+    encode,
+    layout,
+    team_role,
+)
+from carolus_env.planning.heuristic import FEATURES, softmax
+from carolus_env.planning.plans import play_plan
+from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
+from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import whole_number
 
-Arrays = Mapping[str, F32]
-
-LINEAR: Final = 8
-"""Sums that pass the hidden layers by."""
-LEAK: Final = np.float32(0.05)
-"""Slope of the rectifiers below 0."""
+LINEAR: Final = 8  # sums that pass the hidden layers by
+LEAK: Final = np.float32(0.05)  # slope of the rectifiers below 0
 WIDTH_LIMITS: Final = (LINEAR + 8, 1024)
-HIDDEN_LIMITS: Final = (4, 1024)
-"""The lowest and the highest `Size.width` and `Size.hidden`."""
-SHARPNESS: Final = 10.0
-"""Sharpness of a policy that has not learnt yet."""
-SUREST: Final = 0.998
-"""Bounds of values in the logits: at most this, and at least 1 less this."""
+HIDDEN_LIMITS: Final = (4, 1024)  # the lowest and the highest `Size.width` and `Size.hidden`
+SHARPNESS: Final = 10.0  # sharpness of a policy that has not learnt yet
+SUREST: Final = 0.998  # bounds of values in the logits: at most this, and at least 1 less this
 
 
 @dataclass(frozen=True)
@@ -108,3 +117,299 @@ class NetworkModel(Model[Size]):
     format: ClassVar[str] = "carolus-network"
     version: ClassVar[int] = 1
     size_type: ClassVar[type] = Size
+
+
+# ------------------------------------------------------------------------------------ in kernels
+
+MOST_UPDATES: Final = 32
+"""Incremental updates of the sums before a full recompute, so that rounding errors stay small."""
+_MOST, _LEAST = float32(SUREST), float32(1 - SUREST)
+
+
+class Weights(NamedTuple):
+    """The arrays of `Size.shapes`, or numbers for each of them."""
+
+    rows: F32
+    features: F32
+    bias: F32
+    hidden: F32
+    hidden_bias: F32
+    out: F32
+    out_bias: F32
+    sharpness: F32
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Weights:
+        """Copy arrays by name."""
+        return cls(*(np.array(arrays[name], np.float32, order="C") for name in cls._fields))
+
+
+class Activations(NamedTuple):
+    """Scratch: the outputs of the layers for one position."""
+
+    sums: F32  # (width,)
+    first: F32  # (width - LINEAR,)
+    second: F32  # (hidden,)
+    scores: F32  # (teams,) by team role; with a policy head there is one more, the residual
+    values: F32  # (teams,) by team role
+
+    @classmethod
+    def new(cls, weights: Weights, teams: int) -> Activations:
+        """Allocate memory."""
+        width, hidden = len(weights.bias), weights.hidden_bias.shape[1]
+        sizes = (width, width - LINEAR, hidden, weights.out_bias.shape[1], teams)
+        return cls(*(np.zeros(size, np.float32) for size in sizes))
+
+
+class Accumulator(NamedTuple):
+    """The inputs for which the sums were written, and scratch to compare them."""
+
+    length: Annotated[I64, 1]  # number of rows; 0: there is nothing to update
+    updates: Annotated[I64, 1]  # updates of the sums since they were computed in full
+    rows: Annotated[I32, MOST_ROWS]
+    features: Annotated[F32, MAX_TEAMS * len(FEATURES)]
+    changed: Annotated[I64, MOST_ROWS]  # scratch: indices of rows, or features, that have changed
+    before: Annotated[I32, MOST_ROWS]  # scratch: the rows that were there
+    growth: Annotated[F32, MAX_TEAMS * len(FEATURES)]  # scratch: by how much features are greater
+
+
+class Network(NamedTuple):
+    """A network as kernels take it: weights and scratch."""
+
+    layout: Any  # see `inputs.layout`
+    weights: Weights
+    inputs: Inputs  # scratch: of a position
+    activations: Activations  # scratch: the outputs of its layers
+    accumulator: Accumulator  # the inputs for which ``activations.sums`` were written
+
+    @classmethod
+    def of(cls, players: int, weights: Weights) -> Network:
+        """Return a network with scratch of its own; the weights are shared."""
+        if len(weights.rows) != layout(players).rows:
+            raise ValueError(f"weights must be of a network for {players} players")
+        activations = Activations.new(weights, TEAMS[players])
+        inputs, accumulator = allocate(Inputs), allocate(Accumulator)
+        return cls(layout(players), weights, inputs, activations, accumulator)
+
+
+# ------------------------------------------------------------------------------------ layers
+
+
+@kernel
+def _leaky(number: np.float32) -> np.float32:
+    return number if number > float32(0) else LEAK * number
+
+
+@separate
+def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
+    """Compute the first layer in full: add up the rows and features."""
+    rows = weights.rows
+    width, count = sums.shape[0], inputs.length[0]
+    for j in range(width):
+        sums[j] = weights.bias[j]
+    fours = count - count % 4
+    for i in range(0, fours, 4):  # four at a time: fewer passes over the sums
+        a, b = rows[inputs.rows[i]], rows[inputs.rows[i + 1]]
+        c, d = rows[inputs.rows[i + 2]], rows[inputs.rows[i + 3]]
+        for j in range(width):
+            sums[j] += (a[j] + b[j]) + (c[j] + d[j])
+    for i in range(fours, count):
+        a = rows[inputs.rows[i]]
+        for j in range(width):
+            sums[j] += a[j]
+    for i in range(weights.features.shape[0]):
+        number = inputs.features[i]
+        if number != 0:
+            a = weights.features[i]
+            for j in range(width):
+                sums[j] += number * a[j]
+
+
+@inlined
+def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
+    """Note that the sums were computed in full for these inputs."""
+    accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
+    kept = accumulator
+    copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows, kept.features)
+
+
+@inlined
+def _exchange_rows(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32) -> None:
+    """Update the sums by the rows that have changed."""
+    rows, changed, before = weights.rows, accumulator.changed, accumulator.before
+    count, old_count, n = inputs.length[0], accumulator.length[0], 0
+    for k in range(min(count, old_count)):
+        changed[n], before[n] = k, accumulator.rows[k]
+        n += int64(inputs.rows[k] != accumulator.rows[k])
+        accumulator.rows[k] = inputs.rows[k]
+    twos = n - n % 2
+    for i in range(0, twos, 2):
+        a, b = rows[inputs.rows[changed[i]]], rows[before[i]]
+        c, d = rows[inputs.rows[changed[i + 1]]], rows[before[i + 1]]
+        for j in range(sums.shape[0]):
+            sums[j] += (a[j] - b[j]) + (c[j] - d[j])
+    if twos < n:
+        a, b = rows[inputs.rows[changed[twos]]], rows[before[twos]]
+        for j in range(sums.shape[0]):
+            sums[j] += a[j] - b[j]
+    for k in range(count, old_count):
+        a = rows[accumulator.rows[k]]
+        for j in range(sums.shape[0]):
+            sums[j] -= a[j]
+    for k in range(old_count, count):
+        accumulator.rows[k] = inputs.rows[k]
+        a = rows[inputs.rows[k]]
+        for j in range(sums.shape[0]):
+            sums[j] += a[j]
+    accumulator.length[0] = count
+
+
+@inlined
+def _exchange_features(
+    weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32
+) -> None:
+    """Update the sums by the features that have changed."""
+    features, changed, growths = weights.features, accumulator.changed, accumulator.growth
+    n = 0
+    for k in range(features.shape[0]):
+        growth = inputs.features[k] - accumulator.features[k]
+        changed[n], growths[n] = k, growth
+        n += int64(growth != 0)
+        accumulator.features[k] = inputs.features[k]
+    twos = n - n % 2
+    for i in range(0, twos, 2):
+        a, b = features[changed[i]], features[changed[i + 1]]
+        for j in range(sums.shape[0]):
+            sums[j] += growths[i] * a[j] + growths[i + 1] * b[j]
+    if twos < n:
+        a = features[changed[twos]]
+        for j in range(sums.shape[0]):
+            sums[j] += growths[twos] * a[j]
+
+
+@separate
+def update_sums(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32) -> None:
+    """Compute the first layer by updates, in full if there is nothing to update."""
+    if accumulator.length[0] == 0 or accumulator.updates[0] == MOST_UPDATES:
+        add_up(weights, inputs, sums)
+        _keep_inputs(inputs, accumulator)
+        return
+    accumulator.updates[0] += 1
+    _exchange_rows(weights, inputs, accumulator, sums)
+    _exchange_features(weights, inputs, accumulator, sums)
+
+
+@separate
+def apply_layers(weights: Weights, stage: Int, activations: Activations) -> None:
+    """Compute the other layers, those of a stage, from ``activations.sums`` on."""
+    sums, first, second = activations.sums, activations.first, activations.second
+    wide, hidden = first.shape[0], second.shape[0]
+    w_hidden, hidden_bias = weights.hidden[stage], weights.hidden_bias[stage]
+    for i in range(wide):
+        first[i] = _leaky(sums[i])
+    for j in range(hidden):
+        second[j] = hidden_bias[j]
+    for i in range(0, wide, 4):
+        a, b, c, d = first[i], first[i + 1], first[i + 2], first[i + 3]
+        w_a, w_b = w_hidden[i], w_hidden[i + 1]
+        w_c, w_d = w_hidden[i + 2], w_hidden[i + 3]
+        for j in range(hidden):
+            second[j] += (a * w_a[j] + b * w_b[j]) + (c * w_c[j] + d * w_d[j])
+    for j in range(hidden):
+        second[j] = _leaky(second[j])
+    for k in range(activations.scores.shape[0]):
+        activations.scores[k] = _score(weights, stage, activations, k)
+    softmax(activations.values.shape[0], activations.scores, activations.values)
+
+
+@kernel
+def _score(weights: Weights, stage: Int, activations: Activations, k: Int) -> Any:
+    """Compute one score."""
+    second, sums, out = activations.second, activations.sums, weights.out[stage, k]
+    hidden, wide = second.shape[0], activations.first.shape[0]
+    score, fours = weights.out_bias[stage, k], hidden - hidden % 4
+    for j in range(0, fours, 4):
+        a, b = second[j] * out[j], second[j + 1] * out[j + 1]
+        c, d = second[j + 2] * out[j + 2], second[j + 3] * out[j + 3]
+        score += (a + b) + (c + d)
+    for j in range(fours, hidden):
+        score += second[j] * out[j]
+    for j in range(LINEAR):
+        score += sums[wide + j] * out[hidden + j]
+    return score
+
+
+@kernel
+def log_odds(value: float) -> np.float32:
+    """Return the log odds of a value, within bounds."""
+    bounded = min(max(float32(value), _LEAST), _MOST)
+    return np.log(bounded / (float32(1) - bounded))
+
+
+# ------------------------------------------------------------------------------------ positions
+
+
+@kernel
+def reset_accumulator(net: Network) -> None:
+    """Make the next position be computed in full."""
+    net.accumulator.length[0] = 0
+
+
+@separate
+def evaluate(s: np.void, net: Network) -> None:
+    """Write ``net.inputs`` and ``net.activations`` for a position that is not over."""
+    encode(s, net.layout, net.inputs)
+    update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
+    apply_layers(net.weights, net.inputs.stage[0], net.activations)
+
+
+@inlined
+def write_value(s: np.void, net: Network, values: Any) -> None:
+    """Write each team's win probability in ``s``, over or not: ``(3,)`` float64."""
+    teams = int64(s["teams"])
+    if s["phase"] == OVER:
+        for team in range(teams):
+            values[team] = turns.team_win_share(s, team)
+        return
+    evaluate(s, net)
+    for team in range(teams):
+        values[team] = net.activations.values[team_role(s, team)]
+
+
+@separate
+def value_after(s: np.void, plan: Int, net: Network, after: Records, values: F64) -> None:
+    """Write each team's win probability after a plan, before any dice."""
+    after[0] = s
+    play_plan(after[0], plan)
+    write_value(after[0], net, values)
+
+
+@separate
+def value_plans(
+    s: np.void, plans: I64, count: Int, net: Network, after: Records, values: F64
+) -> None:
+    """Write each team's win probability after each of the first plans: ``(K, 3)`` float64."""
+    reset_accumulator(net)
+    for k in range(count):
+        value_after(s, plans[k], net, after, values[k])
+
+
+# ------------------------------------------------------------------------------------ for Python
+
+
+def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
+    """Return each team's win probability in games of one number of players, at any point.
+
+    It is ``(N, teams)`` float64; rows sum to 1.
+    """
+    players = common_players(as_states(states), "values")
+    result = np.zeros((len(states), MAX_TEAMS))
+    _values(states, Network.of(players, weights), result)
+    return result[:, : TEAMS[players]]
+
+
+@entry
+def _values(states: Records, net: Network, out: Any) -> None:
+    for g in range(states.shape[0]):
+        reset_accumulator(net)  # so that a value does not depend on the games before
+        write_value(states[g], net, out[g])

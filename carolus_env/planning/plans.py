@@ -17,47 +17,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from carolus_env.engine import rules
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
-from carolus_env.engine.rules import (
-    CLANS,
-    DESTINATIONS,
-    DISC,
-    DISCS,
-    FIRST_CROWN,
-    FIRST_DISC,
-    FIRST_MOVE,
-    FIRST_PLACE,
-    MAX_TEAMS,
-    MOVE,
-    PLACE,
-)
 from carolus_env.engine.state import STATE, States, single
-from carolus_env.planning.heuristic import (
-    FEATURES,
-    advantage,
-    advantage_at_most,
-    all_weights,
-    rivals,
-    write_scores,
-)
-from carolus_env.planning.kinds import (
-    TO_COURT,
-    TO_REGION,
-    Kinds,
-    PlanContext,
-    begin_kinds,
-    kind_after,
-    share_of,
-    slack,
-    with_one_more,
-    write_rough_scores,
-    write_scores_after,
-    write_weighed_clans,
-)
+from carolus_env.planning import heuristic
+from carolus_env.planning.heuristic import FEATURES, Kinds, PlanContext, kind_after, share_of
 from carolus_env.system.arrays import F64, I64, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import one_of, whole_number
@@ -65,14 +32,12 @@ from carolus_env.system.options import one_of, whole_number
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
 
-MOST_PLANS: Final = 4096
-"""More plans than a turn has, but for some turns with paladins anywhere."""
+MOST_PLANS: Final = 4096  # more plans than a turn has, but for some turns with paladins anywhere
 MOST_PLACEMENTS: Final = 4
 _STEP: Final = 7  # bits of an action; it is stored plus 1, so 0 means that no action is left
 _LOW: Final = (1 << _STEP) - 1
 
-NONE_YET: Final = -1e9
-"""A value below that of any position."""
+NONE_YET: Final = -1e9  # a value below that of any position
 
 LEVEL: Final = np.dtype(
     [
@@ -80,8 +45,8 @@ LEVEL: Final = np.dtype(
         ("target", "<i8"),  # the next to try here of that clan
         ("went", "<i8"),  # the one region that paladins went to so far, 0: none
         ("plan", "<i8"),  # the placements so far, see `pack`
-        ("shares", "<i8"),  # the same, see `kinds`
-        ("effect", "<i8"),  # the sum of their effects, see `kinds`
+        ("shares", "<i8"),  # the same, see `heuristic`
+        ("effect", "<i8"),  # the sum of their effects, see `heuristic`
         ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
         ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
     ]
@@ -98,7 +63,7 @@ class Listing(NamedTuple):
     stops: int  # stops that the Emperor can reach; after a full circle the same ones come again
     team: int  # team of the player to move
     teams: int  # number of teams
-    slack: float  # maximum error of rough scores, see `kinds.slack`
+    slack: float  # maximum error of rough scores, see `heuristic.slack`
 
 
 class PlanScratch(NamedTuple):
@@ -107,9 +72,9 @@ class PlanScratch(NamedTuple):
     # With width `ALL` the position after that many placements; the last is for what is valued.
     states: Annotated[States, MOST_PLACEMENTS + 2, STATE]
     levels: Annotated[Records, MOST_PLACEMENTS + 2, LEVEL]  # the listing after that many placements
-    features: Annotated[F64, MAX_TEAMS + 1, len(FEATURES)]  # see `heuristic.write_features`
-    scores: Annotated[F64, MAX_TEAMS]  # see `heuristic.write_scores`
-    weighed: Annotated[F64, MAX_TEAMS]  # the clans' part of the scores
+    features: Annotated[F64, rules.MAX_TEAMS + 1, len(FEATURES)]  # see `heuristic.write_features`
+    scores: Annotated[F64, rules.MAX_TEAMS]  # see `heuristic.write_scores`
+    weighed: Annotated[F64, rules.MAX_TEAMS]  # the clans' part of the scores
     kinds: Kinds  # cache of the kinds of plans
     total: Annotated[I64, 1]  # number of plans, those that were not kept too
 
@@ -199,7 +164,7 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     regions, level = int64(s["regions"]), scratch.levels[0]
     stops = min(legal.emperor_steps(s), regions)
     context = PlanContext(s, weights, 1 + (stops if width == STOP else regions))
-    begin_kinds(context, scratch.kinds)
+    heuristic.begin_kinds(context, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
     level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
     level["reserve"] = int64(clan_word(s["reserves"][s["player"]]))
@@ -207,7 +172,8 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
         scratch.states[0] = s
     scratch.total[0] = 0
     count, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
-    return Listing(width, context, count, regions, stops, team, int64(s["teams"]), slack(weights))
+    error = heuristic.slack(weights)
+    return Listing(width, context, count, regions, stops, team, int64(s["teams"]), error)
 
 
 @kernel
@@ -215,19 +181,21 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     """Place one more paladin after ``depth`` others; returns whether there was one to be tried."""
     kinds, level, below = scratch.kinds, scratch.levels[depth], scratch.levels[depth + 1]
     clan, target = int64(level["clan"]), int64(level["target"])
-    while clan < CLANS and share_of(level["reserve"], clan) == 0:
+    while clan < rules.CLANS and share_of(level["reserve"], clan) == 0:
         clan, target = clan + 1, 0
-    if clan == CLANS:
+    if clan == rules.CLANS:
         return False
     before = int64(level["went"])
     only = 0 if listing.width == ALL else before
     level["clan"], level["target"] = _following(clan, target, only, listing.context.targets)
     went = before if target == 0 else target
     destination = 0 if target == 0 else 1 + (target if target < listing.regions else 0)
-    shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
+    share = heuristic.TO_COURT if target == 0 else heuristic.TO_REGION
+    shares = level["shares"] + (share << 8 * clan)
     effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
     effect -= kinds.effects[clan, share_of(level["shares"], clan)]
-    below["plan"] = pack(level["plan"], FIRST_PLACE + DESTINATIONS * clan + destination, depth)
+    action = rules.FIRST_PLACE + rules.DESTINATIONS * clan + destination
+    below["plan"] = pack(level["plan"], action, depth)
     below["shares"], below["effect"], below["went"] = shares, effect, went
     below["scattered"] = int64(level["scattered"]) | int64(before != 0 and went != before)
     if depth + 1 < listing.placements:
@@ -240,50 +208,35 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
 
 
 @inlined
-def _write_scores_after_move(s: np.void, steps: Int, weights: F64, scratch: PlanScratch) -> None:
-    """Write each team's score once the Emperor has moved ``steps``."""
-    last = scratch.states.shape[0] - 1
-    scratch.states[last] = s
-    move_emperor(scratch.states[last], steps)
-    write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
-
-
-@inlined
 def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, values: F64) -> Any:
-    """Value every stop of the Emperor after all placements, and keep the best plans.
-
-    Args:
-        listing: a `Listing`.
-        scratch: a `PlanScratch`.
-        count: the length of the list so far.
-        plans, values: ``(K,)`` the list.
-
-    Returns:
-        The length of the list.
-    """
+    """Value every stop of the Emperor after all placements; returns the new length of the list."""
     context, kinds, scores = listing.context, scratch.kinds, scratch.scores
     team, teams, placements = listing.team, listing.teams, listing.placements
-    one_rival, other_rival = rivals(team, teams)
+    one_rival, other_rival = heuristic.rivals(team, teams)
+    last = scratch.states.shape[0] - 1  # scratch
     level, longest = scratch.levels[placements], plans.shape[0]
     shares, effect, went = int64(level["shares"]), int64(level["effect"]), int64(level["went"])
     bound = listing.width == STOP and went != 0  # else he may stop anywhere
     nearest, farthest = went if bound else 1, went if bound else listing.stops
     scratch.total[0] += farthest + 1 - nearest
     if level["scattered"] == 0:
-        write_weighed_clans(shares, kinds, scratch.weighed)
+        heuristic.write_weighed_clans(shares, kinds, scratch.weighed)
     for stop in range(nearest, farthest + 1):
         row = -1
         if level["scattered"] == 1:
-            _write_scores_after_move(scratch.states[placements], stop, context.weights, scratch)
+            scratch.states[last] = scratch.states[placements]
+            move_emperor(scratch.states[last], stop)
+            heuristic.write_scores(scratch.states[last], context.weights, scratch.features, scores)
         else:
             row = kind_after(shares, effect, went if went != 0 else stop, stop, context, kinds)
-            write_rough_scores(row, effect, scratch.weighed, context.weights, kinds, scores)
-        most = advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
+            weighed = scratch.weighed
+            heuristic.write_rough_scores(row, effect, weighed, context.weights, kinds, scores)
+        most = heuristic.advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
         if count < longest or most > values[longest - 1]:
             if row >= 0:
-                write_scores_after(row, shares, effect, context, kinds, scores)
-            plan = pack(level["plan"], FIRST_MOVE + stop - 1, placements)
-            count = _keep(plan, advantage(scores, team, teams), plans, values, count)
+                heuristic.write_scores_after(row, shares, effect, context, kinds, scores)
+            plan = pack(level["plan"], rules.FIRST_MOVE + stop - 1, placements)
+            count = _keep(plan, heuristic.advantage(scores, team, teams), plans, values, count)
     return count
 
 
@@ -293,16 +246,7 @@ def list_plans(
 ) -> Int:
     """List the best plans of the player to move in ``s`` (phase place or move), best first.
 
-    Args:
-        s: the position; it is not changed.
-        width: `STOP`, `ONE` or `ALL`.
-        weights: ``(F,)`` the evaluation's weights.
-        scratch: a `PlanScratch`.
-        plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds of
-            winning.
-
-    Returns:
-        The number of plans listed, at least 1 and at most K.
+    Writes the ``K`` best plans, and as values their log odds of winning; returns how many they are.
     """
     listing, depth, count = _begin(s, width, weights, scratch), 0, 0
     while depth >= 0:
@@ -321,18 +265,16 @@ class CandidateList(NamedTuple):
     """The candidates of a decision: how they are listed, the list, and scratch."""
 
     width: int  # allowed destinations of paladins: an index into `WIDTHS`
-    # ``(F,)`` float64: of the evaluation that picks and orders a turn's plans
-    weights: npt.NDArray[np.float64]
+    weights: F64  # (F,) of the evaluation that picks and orders a turn's plans
     most: int  # maximum number of a turn's plans that are kept
-    scratch: PlanScratch  # scratch to list plans
-    # ``(K,)`` int64: the candidates, as plans; K is 5 or ``most``, whichever is more
-    plans: npt.NDArray[np.int64]
-    scores: npt.NDArray[np.float64]  # ``(K,)`` float64: the evaluation's scores of a turn's plans
+    scratch: PlanScratch
+    plans: I64  # (K,) the candidates; K is 5 or ``most``, whichever is more
+    scores: F64  # (K,) the evaluation's scores of a turn's plans
 
     @classmethod
-    def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateList:
-        """Return a list with scratch of its own; the arguments are the attributes."""
-        length = max(whole_number("candidates", most, 1, MOST_PLANS), DISCS)
+    def of(cls, width: int, weights: F64, most: int) -> CandidateList:
+        """Return a list with scratch of its own."""
+        length = max(whole_number("candidates", most, 1, MOST_PLANS), rules.DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
         return cls(width, weights, most, allocate(PlanScratch), plans, scores)
 
@@ -340,16 +282,16 @@ class CandidateList(NamedTuple):
 @kernel
 def in_turn(s: np.void) -> bool:
     """Return whether the player to move is in its action turn."""
-    return s["phase"] == PLACE or s["phase"] == MOVE
+    return s["phase"] == rules.PLACE or s["phase"] == rules.MOVE
 
 
 @kernel
 def list_actions(s: np.void, plans: I64) -> Int:
     """Write the legal discs or crowns of ``s`` as plans of one action; returns how many."""
-    is_disc = s["phase"] == DISC
+    is_disc = s["phase"] == rules.DISC
     bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
-    first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
-    for k in range(DISCS):  # as many as there are clans
+    first, count = rules.FIRST_DISC if is_disc else rules.FIRST_CROWN, 0
+    for k in range(rules.DISCS):  # as many as there are clans
         if bits >> k & 1:
             plans[count] = first + k + 1
             count += 1
@@ -362,34 +304,86 @@ def list_candidates(s: np.void, candidates: CandidateList) -> Int:
 
     ``candidates.scratch.total`` holds how many there were, those left out too.
     """
+    listed, scratch = candidates, candidates.scratch
     if in_turn(s):
-        plans, scores = candidates.plans[: candidates.most], candidates.scores
-        scratch = candidates.scratch
-        return list_plans(s, candidates.width, candidates.weights, scratch, plans, scores)
-    count = list_actions(s, candidates.plans)
-    candidates.scratch.total[0] = count
-    return count
+        plans = listed.plans[: listed.most]
+        return list_plans(s, listed.width, listed.weights, scratch, plans, listed.scores)
+    scratch.total[0] = list_actions(s, listed.plans)
+    return scratch.total[0]
+
+
+# ------------------------------------------------------------------------------------ discs
+# The search for a disc: every answer of the players after it is tried, without dice. Each player
+# chooses what is best for its team (max^n: Luckhardt and Irani, AAAI 1986). What a position is
+# worth once all have chosen is up to the bot.
+
+
+class DiscScratch(NamedTuple):
+    """Scratch of `search_discs`, by the number of discs chosen, and its result."""
+
+    states: Annotated[States, rules.MAX_PLAYERS + 1, STATE]  # the position
+    untried: Annotated[I64, rules.MAX_PLAYERS + 1]  # the discs still to try there, as bits
+    outcomes: Annotated[F64, rules.MAX_PLAYERS + 1, rules.MAX_TEAMS]  # of the best disc there
+    values: Annotated[F64, rules.DISCS, rules.MAX_TEAMS]  # of the discs that can be played
+
+
+@inlined
+def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch: Any) -> Any:
+    """Value the discs that can be played in ``s``; returns the best one, as an action.
+
+    The kernel ``answers(s)`` returns the discs to try later, as bits; ``evaluate(s, context,
+    outcome)`` writes what a position in which all have chosen is worth to each team.
+    """
+    states, untried, outcomes = scratch.states, scratch.untried, scratch.outcomes
+    teams, first = int64(s["teams"]), int64(s["turn"])
+    choosers = int64(s["players"]) - first
+    depth, chosen, trying = 0, -1, -1
+    states[0] = s
+    untried[0] = legal.playable_discs(s)
+    outcomes[0, :] = NONE_YET
+    while depth >= 0:
+        if depth < choosers and untried[depth] != 0:
+            disc = 1
+            while untried[depth] >> (disc - 1) & 1 == 0:
+                disc += 1
+            untried[depth] ^= 1 << (disc - 1)
+            trying = disc - 1 if depth == 0 else trying
+            states[depth + 1] = states[depth]
+            play(states[depth + 1], rules.FIRST_DISC + disc - 1)
+            depth += 1
+            if depth < choosers:
+                untried[depth] = answers(states[depth])
+            outcomes[depth, :] = NONE_YET
+            continue
+        if depth == choosers:
+            evaluate(states[depth], context, outcomes[depth])
+        if depth == 1:
+            for team in range(teams):
+                scratch.values[trying, team] = outcomes[1, team]
+        if depth > 0:  # is the outcome of the disc just tried the best one for its player?
+            team = int64(s["team"][s["order"][first + depth - 1]])
+            if outcomes[depth, team] > outcomes[depth - 1, team]:
+                for other in range(teams):
+                    outcomes[depth - 1, other] = outcomes[depth, other]
+                if depth == 1:
+                    chosen = rules.FIRST_DISC + trying
+        depth -= 1
+    return chosen
 
 
 # ------------------------------------------------------------------------------------ for Python
 
 
 def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:
-    """Return the actions of the best plans by the fitted weights, best first.
+    """Return the actions of the best plans, at most so many, by the fitted weights, best first.
 
-    Args:
-        state: game ``states[i]``, in phase place or move.
-        most: maximum number of plans, 1 to `MOST_PLANS`.
-        width: one of `WIDTHS`.
-
-    Raises:
-        ValueError: for a game in another phase, or another argument that does not fit.
+    ``state`` is a game ``states[i]`` in phase place or move, ``width`` one of `WIDTHS`.
     """
     game = single(state)
-    if game["phase"][0] not in (PLACE, MOVE):
+    if game["phase"][0] not in (rules.PLACE, rules.MOVE):
         raise ValueError("state must be a game in phase place or move")
     most = whole_number("most", most, 1, MOST_PLANS)
-    weights = all_weights()[game["players"][0]].copy()
+    weights = heuristic.all_weights()[game["players"][0]].copy()
     listed = CandidateList.of(WIDTHS.index(one_of("width", width, WIDTHS)), weights, most)
     return [actions_of(int(plan)) for plan in listed.plans[: _list(game, listed)]]
 

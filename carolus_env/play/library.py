@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
-from carolus_env.bots.models import NAMES
-from carolus_env.networks.files import ModelError
+from carolus_env.networks.files import NAMES, ModelError
 from carolus_env.play.session import agents_of
 from carolus_env.records import Record, RecordError, names_of, record_line, scan_records
 

@@ -35,30 +35,25 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.bots.network import best_of
 from carolus_env.bots.planner import best_crown
-from carolus_env.bots.value import best_of
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.streams import branch
-from carolus_env.networks.forward import Network, value_plans
+from carolus_env.networks.network import Network, value_plans
 from carolus_env.planning import plans
-from carolus_env.planning.heuristic import write_chances, write_scores
+from carolus_env.planning.heuristic import softmax, write_scores
 from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
-CONSIDERED: Final = 16
-"""Number of choices that are compared at the root."""
-LOST: Final = 0.01
-"""Win probability under which a choice seems lost."""
-PLANS_AHEAD: Final = 12
-"""Maximum number of plans considered in a later turn."""
-EXPLORATION: Final = 0.2
-"""The factor c of PUCT."""
-LONGEST: Final = 200
-"""Maximum number of choices on a path."""
+CONSIDERED: Final = 16  # number of choices that are compared at the root
+LOST: Final = 0.01  # win probability under which a choice seems lost
+PLANS_AHEAD: Final = 12  # maximum number of plans considered in a later turn
+EXPLORATION: Final = 0.2  # the factor c of PUCT
+LONGEST: Final = 200  # maximum number of choices on a path
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 
 NODE: Final = np.dtype(
@@ -174,7 +169,7 @@ def list_choices(s: np.void, weights: F64, tree: Forest, candidates: Int) -> Non
     if not in_turn(s):
         tree.listed[0] = plans.list_actions(s, tree.plans)
         return
-    # at the root as `value.PLANS`
+    # at the root as `network.PLANS`
     width = plans.ONE if candidates > 0 and s["teams"] == 2 else plans.STOP
     most = candidates if candidates > 0 else PLANS_AHEAD
     listed, values = tree.plans[:most], tree.values[:most]
@@ -200,7 +195,7 @@ def value_by_evaluation(s: np.void, weights: F64, tree: Forest) -> None:
     if in_turn(s):
         play_plan(after, tree.plans[0])
     write_scores(after, weights, scratch.features, scratch.scores)
-    write_chances(scratch.scores, int64(s["teams"]), tree.chances)
+    softmax(int64(s["teams"]), scratch.scores, tree.chances)
     if not in_turn(s):
         tree.values[: tree.listed[0]] = _log_odds(tree.chances[int64(s["team"][s["player"]])])
 
@@ -332,15 +327,6 @@ def key_of(s: np.void) -> Bits:
     return key
 
 
-@kernel
-def child_at(nodes: Records, edges: Records, edge: Int, key: Bits) -> Int:
-    """Return the node after the choice that has this key, 0 when there is none."""
-    child = int64(edges[edge]["child"])
-    while child != 0 and nodes[child]["key"] != key:
-        child = int64(nodes[child]["sibling"])
-    return child
-
-
 @separate
 def go_down(s: np.void, weights: F64, tree: Forest, dice: Bits, spent: float) -> None:
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
@@ -365,7 +351,9 @@ def go_down(s: np.void, weights: F64, tree: Forest, dice: Bits, spent: float) ->
             turns.roll_on(leaf)
         if leaf["phase"] == OVER:
             break
-        node = child_at(nodes, edges, edge, key_of(leaf))
+        key, node = key_of(leaf), int64(edges[edge]["child"])
+        while node != 0 and nodes[node]["key"] != key:
+            node = int64(nodes[node]["sibling"])
     path[0] = depth
     if leaf["phase"] != OVER:
         list_choices(leaf, weights, tree, 0)

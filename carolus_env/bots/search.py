@@ -2,7 +2,7 @@
 
 `SearchBot` values positions by a network or an `Evaluator` of yours, `MctsBot` by the planner's
 evaluation. One search settles all decisions of a turn. How the tree works:
-`carolus_env.bots.search.tree`.
+`carolus_env.bots.tree`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent, Opinion, Remembered
-from carolus_env.bots.models import Models
-from carolus_env.bots.options import BotOptions
-from carolus_env.bots.search import tree as trees
-from carolus_env.bots.search.tree import Forest, tree_of
+from carolus_env.bots import tree as trees
+from carolus_env.bots.agent import Agent, BotOptions, Opinion
+from carolus_env.bots.compiled import Remembered
+from carolus_env.bots.network import Models
+from carolus_env.bots.tree import Forest, tree_of
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams, random_bits
-from carolus_env.networks.forward import Network, values
-from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.network import Network, NetworkModel, values
 from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
 from carolus_env.system import cancellation
@@ -66,20 +65,12 @@ class SearchOptions(MctsOptions):
 
 
 class Choice(NamedTuple):
-    """The result of a search for one choice at its root.
+    """The result of a search for one choice at its root."""
 
-    Attributes:
-        actions: action numbers, in order: of a whole turn, or one.
-        visits: the number of simulations that took it.
-        prior: the choice's probability at first sight; all choices' sum to 1.
-        chances: ``(teams,)`` float64, each team's mean win probability over these simulations;
-            zeros without any.
-    """
-
-    actions: list[int]
-    visits: int
-    prior: float
-    chances: npt.NDArray[np.float64]
+    actions: list[int]  # of a whole turn, or one
+    visits: int  # simulations that took it
+    prior: float  # its probability at first sight; all choices' sum to 1
+    chances: npt.NDArray[np.float64]  # (teams,) mean win probabilities over these; or zeros
 
 
 class Evaluator(ABC):
@@ -106,7 +97,7 @@ class MctsBot(Agent):
     them. A search can be stopped (`system.cancellation`).
 
     Args:
-        options: the bot's options; None: those of `MctsOptions`.
+        options: None: the defaults.
         weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
     """
 
@@ -149,10 +140,9 @@ class MctsBot(Agent):
         return Opinion(probabilities, values)
 
     def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
-        """Search from each position, ignoring plans made before; streams are advanced in place.
+        """Search from each position, ignoring plans made before, and return each game's choices.
 
-        Returns:
-            For each game its choices; the first is the one to play.
+        The first is the one to play. Streams are advanced in place.
         """
         as_states(states)
         check_streams(generators, states)
@@ -218,7 +208,7 @@ class SearchBot(MctsBot):
     Args:
         value: a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
             models of the package, each read when it is first needed.
-        options: the bot's options; None: those of `SearchOptions`.
+        options: None: the defaults.
     """
 
     name = "search"

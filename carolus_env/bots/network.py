@@ -1,0 +1,505 @@
+"""Bots that play by a trained network: ``value``, ``ppo``, ``rollout_policy`` and ``decisions``.
+
+The first three compare candidates: whole turns, discs or crowns. Of a turn the planner lists the
+best plans by its evaluation, and the network values the position after each of them, before the
+dice. ``value`` plays the best, ``ppo`` compares them by a policy over whole turns. Discs are valued
+a turn further on: every answer of the players after a disc is tried (`plans.search_discs`), the
+first player to act plays its best turn, and that position is valued. No dice lie in between, so
+this is exact as far as the values are. `bots.search` looks further.
+
+``decisions`` plays the likeliest action of a policy over single decisions, with NumPy alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.bots.agent import Agent, AgentError, BotOptions, Opinion
+from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
+from carolus_env.engine import rules
+from carolus_env.engine.kernels import generator, legal
+from carolus_env.engine.kernels.turns import disc_of
+from carolus_env.engine.observation import observe
+from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.streams import check_streams
+from carolus_env.networks import decisions, network
+from carolus_env.networks.decisions import DecisionModel
+from carolus_env.networks.files import Kind, Model, ModelError, path_of
+from carolus_env.networks.network import Network, NetworkModel, Weights
+from carolus_env.planning import plans
+from carolus_env.planning.heuristic import all_weights, softmax
+from carolus_env.planning.plans import MOST_PLANS, WIDTHS, CandidateList, first_of
+from carolus_env.system.arrays import F32, F64, I64, Bits, Int, Records, allocate, float32, int64
+from carolus_env.system.compiler import entry, kernel, separate
+from carolus_env.system.options import option
+
+PLANS: Final = {2: "one", 3: "stop"}
+"""Default destinations of paladins, the strongest ones measured, by number of teams."""
+PLANS_AHEAD: Final = {2: 16, 3: 8}
+"""Maximum number of turns compared in positions ahead, by number of teams."""
+ROLLOUT_PLANS: Final = 8
+"""Number of a turn's plans that `RolloutPolicy` compares, the planner's best ones."""
+TYPES: Final[dict[str, type[Model[Any]]]] = {
+    "value": NetworkModel,
+    "ppo": NetworkModel,
+    "decisions": DecisionModel,
+}
+"""The class of each kind's models."""
+
+
+# ------------------------------------------------------------------------------------ models
+
+
+def find(kind: Kind, name: str) -> Model[Any]:
+    """Read a model: of the package, by ``2p``, ``3p`` or ``4p``, or your own file."""
+    model = TYPES[kind].load(path_of(kind, name))
+    if kind == "ppo" and not model.size.policy:
+        raise ModelError(f"{name}: the model has no policy head; the bots value and search use it")
+    return model
+
+
+class Models:
+    """The weights that a bot plays by: of one model, or of the package (read when needed)."""
+
+    def __init__(self, kind: Kind, model: Model[Any] | None) -> None:
+        self._kind, self._only = kind, None if model is None else model.size.players
+        self._weights: dict[int, Any] = {}
+        if model is not None:
+            self._weights[model.size.players] = self._prepared(model)
+
+    def weights(self, bot: str, players: int) -> Any:
+        """Return the weights for games of ``players`` players: `Weights`, or arrays by name."""
+        if players not in self._weights:
+            if self._only is not None:
+                raise AgentError(bot, f"has a model for {self._only} players, not for {players}")
+            self._weights[players] = self._prepared(find(self._kind, f"{players}p"))
+        return self._weights[players]
+
+    def _prepared(self, model: Model[Any]) -> Any:
+        return model.weights if self._kind == "decisions" else Weights.of(model.weights)
+
+
+# ------------------------------------------------------------------------------------ candidates
+
+
+class Selector(NamedTuple):
+    """A decision's candidates, their values by a network and a policy over them."""
+
+    net: Network
+    candidates: CandidateList  # K of them at most
+    ahead: int  # maximum number of a turn's plans that are compared in positions ahead
+    after: States  # (1,) the position after a candidate
+    values: F64  # (K, 3) each team's win probability after each candidate
+    discs: plans.DiscScratch  # its ``values`` are the win probabilities after each disc
+    odds: F32  # (K,) the log odds of the team that chooses; these three are a policy's
+    logits: F32  # (K,)
+    probabilities: F32  # (K,)
+    looks: bool  # whether discs are valued by looking ahead
+    errors: float  # probability of a random move
+    temperature: float  # of a policy; 0: the likeliest candidate
+
+    @classmethod
+    def of(
+        cls, players: int, weights: Weights, width: int, most: int,
+        *, looks: bool = False, errors: float = 0.0, temperature: float = 0.0,
+    ) -> Selector:  # fmt: skip
+        """Return a selector with scratch of its own; the weights are shared."""
+        candidates = CandidateList.of(width, all_weights()[players].copy(), most)
+        count, ahead = len(candidates.plans), min(most, PLANS_AHEAD[TEAMS[players]])
+        odds, logits, probabilities = np.zeros((3, count), np.float32)
+        return cls(
+            Network.of(players, weights), candidates, ahead, np.zeros(1, STATE),
+            np.zeros((count, MAX_TEAMS)), allocate(plans.DiscScratch),
+            odds, logits, probabilities, looks, errors, temperature,
+        )  # fmt: skip
+
+
+@separate
+def value_candidates(s: np.void, selector: Selector, count: Int) -> Int:
+    """Write the values after the listed candidates; returns the best one's index."""
+    listed, values = selector.candidates.plans, selector.values
+    network.value_plans(s, listed, count, selector.net, selector.after, values)
+    return best_of(values, s, count)
+
+
+@kernel
+def best_of(values: F64, s: np.void, count: Int) -> Int:
+    """Return the index of the best of the first candidates for the team to move."""
+    team, best = int64(s["team"][s["player"]]), 0
+    for k in range(1, count):
+        best = k if values[k, team] > values[best, team] else best
+    return best
+
+
+@separate
+def best_candidate(s: np.void, candidates: CandidateList, selector: Selector) -> Int:
+    """Return the best candidate by the position after it, a plan."""
+    count = plans.list_candidates(s, candidates)
+    return candidates.plans[value_candidates(s, selector, count)]
+
+
+@separate
+def value_next(s: np.void, selector: Selector, values: F64) -> None:
+    """Play the best next candidate, and write each team's win probability after it.
+
+    The player's crowns, if there are any, come first.
+    """
+    own = selector.candidates
+    ahead = CandidateList(
+        int64(plans.STOP), own.weights, selector.ahead, own.scratch, own.plans, own.scores
+    )
+    while s["phase"] == rules.CROWN_CHOICE:
+        plans.play_plan(s, best_candidate(s, ahead, selector))
+    if s["phase"] != OVER and s["phase"] != rules.ROLL:
+        plans.play_plan(s, best_candidate(s, ahead, selector))
+    network.reset_accumulator(selector.net)
+    network.write_value(s, selector.net, values)
+
+
+@kernel
+def looks_ahead(s: np.void, selector: Selector) -> bool:
+    """Return whether the candidates in ``s`` are discs to look ahead at."""
+    return s["phase"] == DISC and selector.looks
+
+
+@separate
+def value_discs(s: np.void, selector: Selector) -> Int:
+    """List the discs and write the values after them, by looking ahead; returns how many."""
+    plans.search_discs(s, legal.playable_discs, value_next, selector, selector.discs)
+    count = plans.list_candidates(s, selector.candidates)
+    for k in range(count):
+        disc = disc_of(first_of(selector.candidates.plans[k]))
+        for team in range(selector.values.shape[1]):
+            selector.values[k, team] = selector.discs.values[disc - 1, team]
+    return count
+
+
+def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
+    """Return each team's win probability after the best next candidate: ``(N, teams)`` float64.
+
+    The network has learnt positions in which dice are due. After a roll this is the better value,
+    as it includes the best reply to it.
+
+    Args:
+        states: ``(N,)`` games of one number of players, at any point.
+        weights: the weights of a network for that number of players.
+        candidates: number of turns to compare, the planner's best ones.
+    """
+    players = common_players(as_states(states), "values")
+    result = np.zeros((len(states), MAX_TEAMS))
+    selector = Selector.of(players, weights, plans.STOP, candidates)
+    _values_ahead(states, selector._replace(ahead=candidates), np.zeros(1, STATE), result)
+    return result[:, : TEAMS[players]]
+
+
+@entry
+def _values_ahead(states: Records, selector: Selector, spare: Any, out: Any) -> None:
+    for g in range(states.shape[0]):
+        spare[0] = states[g]
+        value_next(spare[0], selector, out[g])
+
+
+# ------------------------------------------------------------------------------------ a policy
+
+
+@separate
+def evaluate_candidate(s: np.void, k: Int, selector: Selector) -> None:
+    """Write the values, log odds and logit of the listed candidate ``k``.
+
+    ``after`` is then the position after it, and ``net`` holds its inputs, unless the game is over
+    there. Candidates are evaluated one after the other, the accumulator reset before the first.
+    """
+    net, after, plan = selector.net, selector.after, selector.candidates.plans[k]
+    network.value_after(s, plan, net, after, selector.values[k])
+    residual = float32(0)
+    if after[0]["phase"] != OVER:
+        residual = net.activations.scores[net.activations.values.shape[0]]
+    _write_logit(s, k, residual, selector)
+
+
+@kernel
+def _write_logit(s: np.void, k: Int, residual: np.float32, selector: Selector) -> None:
+    """Write the log odds and the logit of a candidate, whose values are known."""
+    selector.odds[k] = network.log_odds(selector.values[k, int64(s["team"][s["player"]])])
+    selector.logits[k] = residual + selector.net.weights.sharpness[0] * selector.odds[k]
+
+
+@separate
+def evaluate_candidates(s: np.void, selector: Selector) -> Int:
+    """List and evaluate the candidates in ``s``; returns how many there are."""
+    network.reset_accumulator(selector.net)
+    count = plans.list_candidates(s, selector.candidates)
+    for k in range(count):
+        evaluate_candidate(s, k, selector)
+    return count
+
+
+@kernel
+def sample(count: Int, probabilities: F32, fraction: float) -> Int:
+    """Return the index that a fraction from 0 to 1 draws."""
+    chosen, remaining = 0, float32(fraction)
+    while chosen < count - 1 and remaining >= probabilities[chosen]:
+        remaining -= probabilities[chosen]
+        chosen += 1
+    return chosen
+
+
+# ------------------------------------------------------------------------------------ choices
+
+
+@separate
+def decide(s: np.void, selector: Selector) -> Int:
+    """Return the choice by values, a plan."""
+    if not looks_ahead(s, selector):
+        return best_candidate(s, selector.candidates, selector)
+    count = value_discs(s, selector)
+    return selector.candidates.plans[best_of(selector.values, s, count)]
+
+
+@separate
+def choose(s: np.void, rest: Int, bits: Bits, selector: Selector) -> tuple[Int, Int, Bits]:
+    """Return the next action of the plan, the rest, and the stream, drawn from for errors."""
+    wrong, bits = error(s, bits, selector.errors)
+    if wrong >= 0:
+        return wrong, 0, bits
+    plan = rest if rest != 0 else decide(s, selector)
+    return first_of(plan), plans.rest_of(plan), bits
+
+
+@separate
+def consider(s: np.void, selector: Selector) -> Int:
+    """List the candidates and write their values and logits; returns how many there are.
+
+    Of discs looked ahead at the values there decide: the residual corrects the value *now*.
+    """
+    if not looks_ahead(s, selector):
+        return evaluate_candidates(s, selector)
+    count = value_discs(s, selector)
+    for k in range(count):
+        _write_logit(s, k, float32(0), selector)
+    return count
+
+
+@separate
+def choose_by_policy(
+    s: np.void, rest: Int, bits: Bits, selector: Selector
+) -> tuple[Int, Int, Bits]:
+    """Return the chosen candidate's first action, no plan, and the stream.
+
+    The stream is drawn from unless the temperature is 0.
+    """
+    logits, count, best = selector.logits, consider(s, selector), 0
+    for k in range(1, count):
+        best = k if logits[k] > logits[best] else best
+    if selector.temperature > 0:
+        bits = generator.step(bits)
+        most = logits[best]
+        for k in range(count):
+            logits[k] = (logits[k] - most) / float32(selector.temperature)
+        softmax(count, logits, selector.probabilities)
+        best = sample(count, selector.probabilities, generator.fraction(generator.mix(bits)))
+    return first_of(selector.candidates.plans[best]), 0, bits
+
+
+# ------------------------------------------------------------------------------------ the bots
+
+
+def _discs_option() -> str:
+    return option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=("now", "turn"),
+    )
+
+
+@dataclass(frozen=True)
+class ValueOptions(BotOptions):
+    """Options of `ValueBot`; see docs/bots.md."""
+
+    bot = "value"
+
+    candidates: int = option(
+        64, "turns that the network compares, the planner's best ones", among=(1, MOST_PLANS)
+    )
+    plans: str = option(
+        "auto",
+        "where paladins may go in the turn to play, see the planner; looking ahead it is stop; "
+        "auto: one with two teams, stop with three",
+        among=("auto", *WIDTHS),
+    )
+    discs: str = _discs_option()
+    errors: float = errors_option()
+
+
+@dataclass(frozen=True)
+class PpoOptions(BotOptions):
+    """Options of `PpoBot`; see docs/bots.md."""
+
+    bot = "ppo"
+
+    temperature: float = option(
+        0.0, "0: the likeliest candidate; 1: drawn from the policy; higher: flatter", among=(0, 100)
+    )
+    candidates: int = option(
+        16, "turns that are scored, the planner's best ones", among=(DISCS, MOST_PLANS)
+    )
+    plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
+    discs: str = _discs_option()
+
+
+class _NetworkBot(CompiledAgent):
+    """Base of the bots that compare candidates by a network."""
+
+    options: Any
+    _models: Models
+
+    def context(self, players: int) -> Selector:
+        weights, options = self._models.weights(self.name, players), vars(self.options)
+        width = PLANS[TEAMS[players]] if options["plans"] == "auto" else options["plans"]
+        numbers = {name: float(options.get(name, 0)) for name in ("errors", "temperature")}
+        where, looks = WIDTHS.index(width), options["discs"] == "turn"
+        return Selector.of(players, weights, where, options["candidates"], looks=looks, **numbers)
+
+
+class ValueBot(_NetworkBot):
+    """Plays what leads to the best position by a value network.
+
+    Args:
+        model: a model for ``model.size.players`` players; None: the models of the package, each
+            read when it is first needed.
+        options: None: the defaults.
+    """
+
+    name = "value"
+    entries = Entries.of(choose)
+
+    def __init__(
+        self, model: NetworkModel | None = None, options: ValueOptions | None = None
+    ) -> None:
+        self.options, self._models = options or ValueOptions(), Models("value", model)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Return the choice, and the network's value after it."""
+        choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))
+        for part, _, context in self._portions(states["players"]):
+            _think(states[part], context, choices[part], values[part])
+        chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
+        return Opinion(chosen, values[:, : TEAMS[common_players(states, "opinions")]])
+
+
+@entry
+def _think(states: Records, selector: Selector, actions: I64, values: F64) -> None:
+    """Write each game's first action of the choice, and the value after the whole choice."""
+    for g in range(states.shape[0]):
+        s = states[g]
+        choice = decide(s, selector)
+        actions[g] = first_of(choice)
+        if looks_ahead(s, selector):
+            for team in range(values.shape[1]):
+                values[g, team] = selector.discs.values[disc_of(actions[g]) - 1, team]
+        else:
+            network.reset_accumulator(selector.net)
+            network.value_after(s, choice, selector.net, selector.after, values[g])
+
+
+class RolloutPolicy(_NetworkBot):
+    """Plays discs, crowns and one of eight whole turns by the package's value network.
+
+    Labels of positions rest on the play of rollouts, so this is a bot of its own: the defaults of
+    `ValueBot` can change without it.
+    """
+
+    name = "rollout_policy"
+    entries = ValueBot.entries
+
+    def __init__(self) -> None:
+        self.options = ValueOptions(candidates=ROLLOUT_PLANS, plans="stop", discs="now")
+        self._models = Models("value", None)
+
+
+class PpoBot(_NetworkBot):
+    """Plays by a policy over whole turns.
+
+    Each placement of a turn is chosen anew, among the turns that begin from there.
+
+    Args:
+        model: a model for ``model.size.players`` players with a policy head; None: the models of
+            the package, each read when it is first needed.
+        options: None: the defaults.
+
+    Raises:
+        AgentError: for a model without a policy head.
+    """
+
+    name = "ppo"
+    entries = Entries.of(choose_by_policy)
+
+    def __init__(
+        self, model: NetworkModel | None = None, options: PpoOptions | None = None
+    ) -> None:
+        if model is not None and not model.size.policy:
+            raise AgentError(self.name, "needs a model with a policy head")
+        self.options, self._models = options or PpoOptions(), Models("ppo", model)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Return the policy over first actions, and the mean value after each."""
+        chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), MAX_TEAMS))
+        for part, _, context in self._portions(states["players"]):
+            _think_by_policy(states[part], context, chances[part], values[part])
+        return Opinion(chances, values[:, : TEAMS[common_players(states, "opinions")]])
+
+
+@entry
+def _think_by_policy(states: Records, selector: Selector, chances: F64, values: F64) -> None:
+    for g in range(states.shape[0]):
+        count = consider(states[g], selector)
+        softmax(count, selector.logits, selector.probabilities)
+        for k in range(count):
+            probability = selector.probabilities[k]
+            chances[g, first_of(selector.candidates.plans[k])] += probability
+            for team in range(values.shape[1]):
+                values[g, team] += probability * selector.values[k, team]
+
+
+class DecisionsBot(Agent):
+    """Plays the likeliest legal action by a policy over single decisions (`networks.decisions`)."""
+
+    name = "decisions"
+
+    def __init__(self, model: DecisionModel | None = None) -> None:
+        self._models = Models("decisions", model)
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        players = as_states(states)["players"]
+        check_streams(generators, states)
+        actions = np.zeros(len(states), np.int64)
+        for count in np.unique(players).tolist():
+            actions[players == count] = self._answer(states[players == count])[0].argmax(axis=1)
+        return actions
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Return the policy, and win probabilities from what it expects each seat to be paid."""
+        players = common_players(states, "opinions")
+        logits, values = (answer.astype(np.float64) for answer in self._answer(states))
+        each, teams = np.arange(len(states))[:, None], TEAMS[players]
+        payoffs = np.zeros((len(states), teams))  # of partners the same
+        seats = (states["player"][:, None] + np.arange(players)) % players
+        payoffs[each, states["team"][each, seats]] = values
+        shares = np.maximum((teams - 1) * payoffs + 1, 1e-6)
+        probabilities = decisions.softmax(logits, np)
+        return Opinion(probabilities, shares / shares.sum(axis=1, keepdims=True))
+
+    def _answer(self, states: States) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return logits, those of illegal actions minus infinity, and values."""
+        if len(states) == 0:
+            return np.zeros((0, ACTIONS), np.float32), np.zeros((0, 2), np.float32)
+        players, seen = int(states["players"][0]), observe(states).astype(np.float32)
+        weights = self._models.weights(self.name, players)
+        logits, values = decisions.forward(weights, seen, players, np)
+        return np.where(engine.legal_masks(states) == 1, logits, -np.inf), values

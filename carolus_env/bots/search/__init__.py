@@ -1,1 +1,0 @@
-"""``search`` and ``mcts``: looking ahead in a tree, by a value network and without one."""
