@@ -225,7 +225,7 @@ def drawn(
 
 @dataclass(frozen=True)
 class BotOptions:
-    """Base of the options of a bot, and those of a bot that has none."""
+    """Base of the options of a bot."""
 
     bot: ClassVar[str] = ""  # the bot's name, for errors
 
@@ -234,6 +234,11 @@ class BotOptions:
             check_fields(self)
         except ValueError as error:
             raise AgentError(self.bot, f"option {error}") from None
+
+
+@dataclass(frozen=True)
+class NoOptions(BotOptions):
+    """The options of a bot that has none."""
 
 
 def parse(name: str, kind: type[Options], argument: str) -> Options:

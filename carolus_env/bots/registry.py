@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import network, search
-from carolus_env.bots.agent import Agent, AgentError, BotOptions, Checked, parse
+from carolus_env.bots.agent import Agent, AgentError, Checked, NoOptions, parse
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
@@ -240,12 +240,12 @@ class FunctionAgent(Agent):
 
 
 _BOTS: Final[tuple[tuple[str, Callable[..., Agent], type, Kind | None, str], ...]] = (
-    ("random", lambda _: RandomBot(), BotOptions, None, "every legal action equally likely"),
+    ("random", lambda _: RandomBot(), NoOptions, None, "every legal action equally likely"),
     ("greedy", GreedyBot, GreedyOptions, None,
      "takes the best immediate gain in castles, then in clans"),
     ("planner", PlannerBot, PlannerOptions, None,
      "plans whole turns by an evaluation with fitted weights"),
-    ("rollout_policy", lambda _: network.RolloutPolicy(), BotOptions, None,
+    ("rollout_policy", lambda _: network.RolloutPolicy(), NoOptions, None,
      "plays rollouts, by the value network"),
     ("mcts", search.MctsBot, search.MctsOptions, None,
      "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
@@ -255,7 +255,7 @@ _BOTS: Final[tuple[tuple[str, Callable[..., Agent], type, Kind | None, str], ...
      "a trained value network, after whole turns: value, value:2p, value:PATH"),
     ("search", search.SearchBot, search.SearchOptions, "value",
      "tree search with such a network: search:2p,sims=100"),
-    ("decisions", lambda model, _: network.DecisionsBot(model), BotOptions, "decisions",
+    ("decisions", lambda model, _: network.DecisionsBot(model), NoOptions, "decisions",
      "a trained policy over single decisions: decisions:2p, decisions:PATH"),
 )  # fmt: skip
 """Each bot's name, how it is made of options, these, the purpose of its models, a description."""
