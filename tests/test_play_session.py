@@ -173,7 +173,7 @@ def test_actions_steps_and_regions_are_described_as_what_then_happens(players):
         assert line.words.startswith(text.replace(" ", "s ", 1))
         assert (" and gains control of " in line.words) == line.text.endswith("court!")
     assert said >= {"X would build a castle", "X would keep the region"}
-    assert first["disc"] == "play disc 1" and first["crown"] == "choose red for the crown"
+    assert first["disc"] == "play disc 1" and first["crown"] == "take red for a crown"
     assert first["place"].startswith("place a ") and first["place"].endswith(" paladin at court")
     assert first["move"].startswith("move the Emperor 1 step to ")
     rounds = [line.round for line in session.log()]

@@ -91,7 +91,7 @@ def action_words(state: np.void, action: int, *, short: bool = False) -> str:
     if kind == "disc":
         return f"play {label}"
     if kind == "crown":
-        return f"choose {label} for the crown"
+        return f"take {label} for a crown"
     if kind == "move":
         return f"move the Emperor {label[label.index('to ') :] if short else label}"
     paladin = CLAN_NAMES[clan] if short else f"a {CLAN_NAMES[clan]} paladin"
