@@ -7,8 +7,8 @@
 
 Tournaments: ``seating`` (plans), ``games``, ``tournament``, ``journal`` (their file), ``pairing``,
 ``ratings``, ``sequential`` (stop rules), ``summary``, ``report``. One agent: ``ladder`` (opponents
-with ratings), ``placing``, ``bench``. Positions: ``rollouts``, ``suite`` (decisions that were rolled
-out, and an agent's regret on them).
+with ratings), ``placing``, ``bench``. Positions: ``rollouts``, ``suite`` (decisions that were
+rolled out, and an agent's regret on them).
 """
 
 from carolus_env.evaluation.games import (
