@@ -22,10 +22,10 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, report, seating, suite
 from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.summary import complete_deals
-from carolus_env.learners.provenance import commit, provenance
 from carolus_env.system import command, failures, files
 from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
 from carolus_env.system.failures import UserError
+from carolus_env.system.machine import commit, provenance
 from carolus_env.system.options import group, option
 
 GAMES = 1000

@@ -29,12 +29,12 @@ from carolus_env.evaluation import ladder
 from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
-from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
 from carolus_env.system import command, untrusted
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
+from carolus_env.system.machine import provenance
 from carolus_env.system.options import as_dict, declared, make, option, replaced
 
 CONFIG: Final = "config.json"

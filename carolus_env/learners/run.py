@@ -27,7 +27,6 @@ from carolus_env import learners
 from carolus_env.bots import Agent
 from carolus_env.evaluation import ladder, placing
 from carolus_env.learners.options import RunConfig
-from carolus_env.learners.provenance import provenance
 from carolus_env.networks.files import Model, file_of
 from carolus_env.system import untrusted
 from carolus_env.system.arrays import from_bytes, to_bytes
@@ -36,6 +35,7 @@ from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log, write_file, write_json
+from carolus_env.system.machine import provenance
 
 COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
 """The phases of a run, each with its seconds in ``result.json``."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from carolus_env.system.options import whole_number
 
@@ -35,6 +35,40 @@ def versions(*modules: str) -> dict[str, str]:
 def machine() -> dict[str, str | int]:
     """Return the processor, the cores that this process may use, and the operating system."""
     return {"cpu": cpu(), "cores": cores(), "platform": platform.platform()}
+
+
+def provenance() -> dict[str, Any]:
+    """Return ``commit``, ``machine`` and ``versions``, as a run's ``config.json`` holds them."""
+    packages = "gymnasium", "torch", "stable_baselines3", "sb3_contrib"
+    return {"commit": commit(), "machine": machine(), "versions": versions(*packages)}
+
+
+@cache
+def commit() -> str | None:
+    """Return the commit that the running code was checked out from; see `commit_of`."""
+    return commit_of(Path(__file__).parents[2])
+
+
+def commit_of(root: Path) -> str | None:
+    """Return the commit of this project's repository at ``root``, with a plus where files differ.
+
+    None without git, and for an installed package: a repository around it, such as one that holds a
+    virtual environment, does not track these files at its root.
+    """
+    import subprocess  # not for every import of the package
+
+    def git(*arguments: str) -> str:
+        words, quiet = ["git", *arguments], subprocess.DEVNULL
+        return subprocess.check_output(words, cwd=root, text=True, timeout=10, stderr=quiet).strip()
+
+    file = "carolus_env/system/machine.py"
+    try:
+        # --full-name: the path as seen from the root of the repository that tracks the file
+        if git("ls-files", "--full-name", "--", file) != file:
+            return None
+        return git("describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=40") or None
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def cpu() -> str:
