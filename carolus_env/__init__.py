@@ -40,6 +40,7 @@ from carolus_env.engine.chance import (
     apply_roll,
     chance_outcomes,
     draw_faces,
+    new_streams,
     roll,
     roll_due,
 )
@@ -47,7 +48,6 @@ from carolus_env.engine.observation import observe
 from carolus_env.engine.play import Playouts, playout
 from carolus_env.engine.rules import ACTIONS, Rules, action_text
 from carolus_env.engine.state import STATE, to_bytes
-from carolus_env.engine.streams import new_streams
 from carolus_env.games.batch import GameBatch, Rollout, Turn
 from carolus_env.games.game import Game
 from carolus_env.records.position import PositionError, from_bytes

@@ -9,9 +9,9 @@ from positions import after
 from strategies import history
 
 from carolus_env import bots, engine
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import MOVE, OVER, PLACE, Rules
 from carolus_env.engine.state import States
-from carolus_env.engine.streams import new_streams
 from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, encode_all
 from carolus_env.networks.network import LEAK, LINEAR, SUREST, NetworkModel, Size, random_weights

@@ -11,8 +11,8 @@ import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine import chance
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import CROWN_CHOICE, Rules, move_action
-from carolus_env.engine.streams import new_streams
 from carolus_env.records.position import from_bytes, from_dict, to_dict
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)

@@ -22,9 +22,9 @@ import numpy as np
 
 from carolus_env import bots, engine
 from carolus_env.bots import Agent, MctsBot, PlannerBot
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import CrownChoice, Partners, Rules
 from carolus_env.engine.state import States
-from carolus_env.engine.streams import new_streams
 from carolus_env.notation import from_text, to_line
 from carolus_env.planning.heuristic import all_weights
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from carolus_env import Game, GameBatch, bots, engine, observe
 from carolus_env.engine import chance
+from carolus_env.engine.chance import new_streams, random_bits
 from carolus_env.engine.play import playout
 from carolus_env.engine.rules import (
     DESTINATIONS,
@@ -23,7 +24,6 @@ from carolus_env.engine.rules import (
     TERRITORIES,
     Rules,
 )
-from carolus_env.engine.streams import new_streams, random_bits
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 seeds = st.integers(0, 2**64 - 1)

@@ -14,9 +14,9 @@ from strategies import Watcher
 from carolus_env import bots, engine, evaluation
 from carolus_env.bots import lockstep
 from carolus_env.engine import chance
+from carolus_env.engine.chance import branches, seed_generators
 from carolus_env.engine.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules
 from carolus_env.engine.state import STATE
-from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.evaluation import ArenaError, Plan, Results, games
 
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")

@@ -13,8 +13,8 @@ from test_bots import middle_games
 from benchmarks import ladder as command
 from benchmarks.suite import SuiteRecipe
 from carolus_env import bots, evaluation
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import PLACE, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.ratings import ELO, rate
 

@@ -15,6 +15,7 @@ from scipy import stats
 from strategies import every_number
 
 from carolus_env import bots, engine
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import (
     ACTIONS,
     CROWN_CHOICE,
@@ -27,7 +28,6 @@ from carolus_env.engine.rules import (
     Rules,
     move_action,
 )
-from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation import play_pairing
 from carolus_env.records import position
 

@@ -8,9 +8,9 @@ import pytest
 from test_bots import middle_games
 
 from carolus_env import bots, engine
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.state import States
-from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation import rollouts
 from carolus_env.system import cancellation
 from carolus_env.system.cancellation import Stop, Stopped

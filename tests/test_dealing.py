@@ -12,9 +12,9 @@ from benchmarks import suite as suite_maker
 from carolus_env import bots, engine, evaluation
 from carolus_env.commands import dataset
 from carolus_env.engine import setup
+from carolus_env.engine.chance import seed_generators
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.setup import Deals, derived_seed
-from carolus_env.engine.streams import seed_generators
 from carolus_env.evaluation import rollouts
 from carolus_env.learners import LEARNERS
 from carolus_env.learners.pool import WorkerPool

@@ -11,6 +11,7 @@ from strategies import ALL_KINDS, history, play_out, sample
 
 from carolus_env import engine
 from carolus_env.engine import IllegalActionError, chance
+from carolus_env.engine.chance import new_streams, random_bits
 from carolus_env.engine.rules import (
     ACTIONS,
     CROWN_CHOICE,
@@ -22,7 +23,6 @@ from carolus_env.engine.rules import (
     Rules,
 )
 from carolus_env.engine.state import equal, to_bytes
-from carolus_env.engine.streams import new_streams, random_bits
 from carolus_env.records.position import to_dict
 
 LAID_OUT = [0, 1, 2, 3, 4] * 3

@@ -9,8 +9,8 @@ from strategies import Watcher, every_number
 from carolus_env import bots, engine
 from carolus_env.bots import CompiledAgent
 from carolus_env.engine import IllegalActionError, observation
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import BY_FORFEIT, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.envs import gym
 from carolus_env.envs.learner import LearnerGames
 

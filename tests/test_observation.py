@@ -13,9 +13,9 @@ from strategies import every_number, history
 
 from carolus_env import engine
 from carolus_env.engine import observation
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.observation import highs, layout, length, observe, scales, slices
 from carolus_env.engine.rules import CLAN_NAMES, FIRST_PLACE, OVER, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
 
 RULES = {

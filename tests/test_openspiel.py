@@ -18,7 +18,7 @@ from positions import exact_value
 from stand_in import LATE, PLACING
 
 from carolus_env import bots, engine
-from carolus_env.engine import chance, observation, rules, streams
+from carolus_env.engine import chance, observation, rules
 from carolus_env.engine.rules import Rules
 from carolus_env.games.game import Game
 from carolus_env.notation import from_text, read_move, to_line
@@ -250,7 +250,7 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out():
 def test_an_agent_plays_as_a_bot_and_a_bot_as_an_agent():
     state = load(position=PLACING).new_initial_state()
     bot = adapter.AgentBot("planner", 1, seed=3)
-    wanted = bots.make("planner").act(state.states, streams.new_streams(3, 1))
+    wanted = bots.make("planner").act(state.states, chance.new_streams(3, 1))
     assert bot.step(state) == wanted[0]
     assert bot.player_id() == 1
     asked = []
@@ -260,7 +260,7 @@ def test_an_agent_plays_as_a_bot_and_a_bot_as_an_agent():
         return SimpleNamespace(step=lambda state: int(state.legal_actions()[-1]))
 
     agent = adapter.BotAgent(make)
-    games, stream = engine.new_games(Rules(3, "deferred"), 4, seed=1), streams.new_streams(1, 4)
+    games, stream = engine.new_games(Rules(3, "deferred"), 4, seed=1), chance.new_streams(1, 4)
     for _ in range(6):
         actions = agent.act(games, stream)
         assert actions.tolist() == [engine.legal_actions(game)[-1] for game in games]

@@ -33,6 +33,7 @@ from test_bots import middle_games
 from agents import fit_planner
 from carolus_env import bots, engine, evaluation
 from carolus_env.bots.planner import PlannerBot
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     DICE,
@@ -46,7 +47,6 @@ from carolus_env.engine.rules import (
     move_action,
     region_action,
 )
-from carolus_env.engine.streams import new_streams
 from carolus_env.planning import heuristic, plans
 from carolus_env.system.arrays import allocate
 from carolus_env.system.compiler import entry

@@ -10,9 +10,9 @@ import pytest
 from strategies import Watcher
 
 from carolus_env import bots, engine
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import DISC, MOVE, NOBODY, PLACE, CrownChoice, Rules, action_parts
 from carolus_env.engine.state import single
-from carolus_env.engine.streams import new_streams
 from carolus_env.notation import descriptions, region_text
 from carolus_env.play.session import Replay, Session, hint
 from carolus_env.records import make_record, record_line, replay

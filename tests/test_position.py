@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from strategies import history, sample, sample_states
 
 from carolus_env import engine
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
 from carolus_env.engine.state import to_bytes
-from carolus_env.engine.streams import new_streams
 from carolus_env.records.position import PositionError, check_positions, from_dict, to_dict
 
 

@@ -21,9 +21,9 @@ from networks import (
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
 from carolus_env.bots.network import PLANS_AHEAD, Selector, evaluate_candidates
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import DISC, OVER, TEAMS, Rules
 from carolus_env.engine.state import STATE
-from carolus_env.engine.streams import new_streams
 from carolus_env.learners import ppo
 from carolus_env.learners.pool import Task
 from carolus_env.learners.ppo import PpoConfig, PpoLearner

@@ -19,6 +19,7 @@ from strategies import history, play_out, rules, sample, seeds
 
 from carolus_env import engine
 from carolus_env.engine import chance
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import (
     ACTIONS,
     CROWN_CHOICE,
@@ -31,7 +32,6 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import to_bytes, winning_teams
-from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
 from carolus_env.records.position import from_bytes
 

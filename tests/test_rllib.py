@@ -12,8 +12,8 @@ import pytest
 import stand_in
 
 from carolus_env import IllegalActionError, carolus_magnus_v0, engine, new_games
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.streams import new_streams
 
 torch = pytest.importorskip("torch")
 

@@ -10,10 +10,10 @@ from strategies import Watcher
 from carolus_env import engine
 from carolus_env.commands import analyse as command
 from carolus_env.engine import chance
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.play import playout
 from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
 from carolus_env.engine.state import States, pick
-from carolus_env.engine.streams import new_streams
 from carolus_env.evaluation.rollouts import (
     MOST_GAMES,
     PORTION,

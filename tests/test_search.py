@@ -29,8 +29,8 @@ from carolus_env.bots.tree import (
     tree_of,
 )
 from carolus_env.engine import chance
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules, move_action
-from carolus_env.engine.streams import new_streams
 from carolus_env.networks.network import Weights, values
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry

@@ -5,6 +5,7 @@ import pytest
 
 from carolus_env import bots, engine
 from carolus_env.engine import chance
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import (
@@ -17,7 +18,6 @@ from carolus_env.engine.state import (
     put,
     to_bytes,
 )
-from carolus_env.engine.streams import new_streams
 from carolus_env.networks.inputs import encode_all
 from carolus_env.records.position import PositionError, from_bytes
 

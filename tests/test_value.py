@@ -13,9 +13,9 @@ from carolus_env.bots.network import (
     value_candidates,
     values_ahead,
 )
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
-from carolus_env.engine.streams import new_streams
 from carolus_env.networks.network import MOST_UPDATES, Weights, values
 from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of, list_candidates
 from carolus_env.system.compiler import entry

@@ -26,8 +26,8 @@ from carolus_env.bots.network import Models, values_ahead
 from carolus_env.commands.train import read_job
 from carolus_env.drawing import board_svg, show
 from carolus_env.engine import chance
+from carolus_env.engine.chance import random_bits
 from carolus_env.engine.rules import PLACE
-from carolus_env.engine.streams import random_bits
 from carolus_env.envs import aec, gym, sb3
 from carolus_env.evaluation import rollouts, suite
 from carolus_env.evaluation.rollouts import value_function

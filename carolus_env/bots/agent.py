@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
+from carolus_env.engine.chance import check_streams, new_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, single
-from carolus_env.engine.streams import check_streams, new_streams, random_bits
 from carolus_env.system import cancellation, failures
 from carolus_env.system.options import check_fields, declared
 from carolus_env.system.untrusted import unknown

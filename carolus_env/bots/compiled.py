@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked
+from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import MAX_PLAYERS
 from carolus_env.engine.state import Ints, States, as_states, single
 from carolus_env.engine.stepping import play_on, roll_own
-from carolus_env.engine.streams import check_streams
 from carolus_env.planning.plans import actions_of, plan_of
 from carolus_env.system import cancellation
 from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64

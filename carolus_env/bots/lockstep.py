@@ -17,10 +17,10 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import Agent
 from carolus_env.engine import chance
+from carolus_env.engine.chance import branch
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import OVER
 from carolus_env.engine.state import STATE, Ints, States
-from carolus_env.engine.streams import branch
 from carolus_env.system.arrays import I64, U64, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel
 

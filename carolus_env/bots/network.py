@@ -22,12 +22,12 @@ from carolus_env import engine
 from carolus_env.bots.agent import Agent, AgentError, BotOptions, Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_option, with_errors
 from carolus_env.engine import rules
+from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
-from carolus_env.engine.streams import check_streams
 from carolus_env.networks import decisions, network
 from carolus_env.networks.decisions import DecisionModel
 from carolus_env.networks.files import Kind, Model, ModelError, path_of

@@ -22,9 +22,9 @@ from carolus_env.bots.agent import Agent, BotOptions, Opinion
 from carolus_env.bots.compiled import Remembered
 from carolus_env.bots.network import Models
 from carolus_env.bots.tree import Forest, tree_of
+from carolus_env.engine.chance import check_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
-from carolus_env.engine.streams import check_streams, random_bits
 from carolus_env.networks.network import Network, NetworkModel, values
 from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan

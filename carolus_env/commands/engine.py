@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from carolus_env import bots, engine
+from carolus_env.engine.chance import branches, new_streams
 from carolus_env.engine.rules import PHASE_NAMES, Rules
-from carolus_env.engine.streams import branches, new_streams
 from carolus_env.evaluation.games import ArenaError, warm_up
 from carolus_env.integrations import external as protocol
 from carolus_env.notation import from_text

@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine.chance import check_streams
 from carolus_env.engine.state import STATE, States, as_states, copy
-from carolus_env.engine.streams import check_streams
 from carolus_env.system.failures import install
 
 try:

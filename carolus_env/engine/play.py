@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import rules
+from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import courts, legal, regions, turns
 from carolus_env.engine.state import (
     STATE,
@@ -33,7 +34,6 @@ from carolus_env.engine.state import (
     single,
 )
 from carolus_env.engine.stepping import first_illegal, play_out_once
-from carolus_env.engine.streams import check_streams
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.machine import check_threads, runs, together

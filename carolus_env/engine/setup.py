@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import chance
+from carolus_env.engine.chance import branches, seed_generators
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import CLANS, MAX_PLAYERS, PALADINS_LAID_OUT, TERRITORIES, Rules
 from carolus_env.engine.state import (
@@ -22,7 +23,6 @@ from carolus_env.engine.state import (
     as_states,
     single,
 )
-from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.system.arrays import I64, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import array, instance, whole_number

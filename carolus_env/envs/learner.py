@@ -19,9 +19,9 @@ from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
 from carolus_env.bots.lockstep import Rows
 from carolus_env.bots.registry import is_function
 from carolus_env.engine import chance, observation
+from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
-from carolus_env.engine.streams import new_streams
 from carolus_env.envs.options import games_from, observation_box
 from carolus_env.system.options import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown

@@ -22,9 +22,9 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine import stepping
+from carolus_env.engine.chance import new_streams, seed_generators
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints
-from carolus_env.engine.streams import new_streams, seed_generators
 from carolus_env.system.arrays import F64, I64
 from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.options import one_of, whole_number

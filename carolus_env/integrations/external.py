@@ -30,9 +30,9 @@ import numpy.typing as npt
 from carolus_env import engine, notation
 from carolus_env.bots import Agent, AgentError, Opinion
 from carolus_env.bots.agent import BotOptions, parse
+from carolus_env.engine.chance import random_bits
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States, single
-from carolus_env.engine.streams import random_bits
 from carolus_env.notation.moves import run_text
 from carolus_env.system import cancellation, untrusted
 from carolus_env.system.options import option

@@ -28,10 +28,10 @@ import numpy.typing as npt
 from carolus_env import bots, engine, notation
 from carolus_env.bots import Agent
 from carolus_env.engine import chance, observation, rules
+from carolus_env.engine.chance import check_streams, new_streams, random_bits
 from carolus_env.engine.play import playout
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, as_states, copy, single
-from carolus_env.engine.streams import check_streams, new_streams, random_bits
 from carolus_env.notation.positions import CLAN_LETTERS
 
 try:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from carolus_env import bots, engine, records
 from carolus_env.bots import Agent
 from carolus_env.engine import chance
+from carolus_env.engine.chance import branches, new_streams
 from carolus_env.engine.rules import OVER, Rules, action_parts
 from carolus_env.engine.state import States, single
-from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import descriptions
 from carolus_env.records import Record
 from carolus_env.system.options import seed_number

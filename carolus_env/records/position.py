@@ -18,6 +18,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine import rules
 from carolus_env.engine import state as layout
+from carolus_env.engine.chance import seed_generators
 from carolus_env.engine.rules import (
     CLAN_NAMES,
     CLANS,
@@ -29,7 +30,6 @@ from carolus_env.engine.rules import (
     Rules,
 )
 from carolus_env.engine.state import CIRCLE, FIELDS, STATE, States, winning_teams
-from carolus_env.engine.streams import seed_generators
 from carolus_env.system import options, untrusted
 from carolus_env.system.arrays import Bools
 from carolus_env.system.untrusted import DataError, get, integer, integers, one_of, shown, table

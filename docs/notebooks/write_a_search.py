@@ -10,7 +10,7 @@ import numpy as np
 
 import carolus_env as ce
 from carolus_env import evaluation
-from carolus_env.engine.streams import random_bits
+from carolus_env.engine.chance import random_bits
 
 # %% [markdown]
 # ## Monte Carlo
