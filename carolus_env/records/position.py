@@ -61,7 +61,8 @@ def from_bytes(data: bytes) -> States:
     options.instance("data", data, (bytes, bytearray, memoryview), "bytes")
     if len(data) % STATE.itemsize:
         raise ValueError(
-            f"data of {len(data)} bytes, not a whole number of games of {STATE.itemsize} bytes each"
+            f"data of {len(data)} bytes are not a whole number of games of {STATE.itemsize} bytes "
+            "each"
         )
     states = np.frombuffer(data, STATE).copy()
     check_positions(states)
