@@ -134,7 +134,7 @@ def rollout_of(learner, own):
     config, stats = learner.config, np.zeros(len(learner.stats))
     sizes = config.games, config.rollout, len(learner._policy.logits), config.players
     experience, states = ppo.Experience.new(*sizes), own["states"].view(STATE).reshape(-1)
-    ppo.play_rollout(states, own["streams"], learner._fresh, learner._policy, experience, stats)
+    ppo.play_rollout(states, own["streams"], learner._blank, learner._policy, experience, stats)
     ppo.estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
     return experience, stats
 
