@@ -24,7 +24,7 @@ from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import ACTIONS, OVER
 from carolus_env.engine.state import STATE
 from carolus_env.engine.stepping import Outcomes
-from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int, Records
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int
 
 if not numba.config.ENABLE_CUDASIM:
     from carolus_env.system.cuda_cache import keep_gpu_code
@@ -91,14 +91,13 @@ def _store(words: U64) -> None:
 
 
 @cuda.jit(device=True)
-def _blank_game(blank: U8) -> Records:
-    """Return the blank record, copied to shared memory."""
+def _load_blank(blank: U8) -> None:
+    """Copy the blank record into shared memory, behind the block's."""
     threads = cuda.blockDim.x
     copied = cuda.shared.array(0, numba.uint8)
     for i in range(cuda.threadIdx.x, _RECORD_BYTES, threads):
         copied[threads * _RECORD_BYTES + i] = blank[i]
     cuda.syncthreads()
-    return cuda.shared.array(0, _RECORD)[threads : threads + 1]
 
 
 @cuda.jit(device=True)
@@ -188,7 +187,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         """
         thread, g = cuda.threadIdx.x, cuda.grid(1)
         games = cuda.shared.array(0, _RECORD)
-        fresh = _blank_game(blank)
+        _load_blank(blank)
         _load(records)
         if g < generators.shape[0]:
             s = games[thread]
@@ -197,7 +196,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
                 s["phase"] = OVER
             turns.roll_on(s)
             if s["phase"] == OVER:
-                stepping.start_anew(games, thread, fresh)
+                stepping.start_anew(games, thread, games[threads : threads + 1])
         if anew:
             _clear(outcomes)
         write_views(views)
@@ -217,7 +216,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         games = cuda.shared.array(0, _RECORD)
         if refused[0] < step:
             return
-        fresh = _blank_game(blank)
+        _load_blank(blank)
         _load(records)
         if g < actions.shape[0]:
             s = games[thread]
@@ -228,7 +227,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
                 _refuse(refused, step, g, actions[g])
             stepping.note_outcome(s, g, outcomes)
             if s["phase"] == OVER:
-                stepping.start_anew(games, thread, fresh)
+                stepping.start_anew(games, thread, games[threads : threads + 1])
         write_views(views)
         _store(records)
 
@@ -246,7 +245,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
         own = cuda.local.array(totals_row, numba.float64)
         for k in range(players + 1):
             own[0, k] = 0.0
-        fresh = _blank_game(blank)
+        _load_blank(blank)
         _load(records)
         for _ in range(decisions):
             write_views(views)
@@ -256,7 +255,7 @@ def entries(players: int, kind: str | None, threads: int = WARP) -> Entries:
                 if s["phase"] == OVER:
                     turns.add_returns(s, own, 0)
                     own[0, players] += 1.0
-                    stepping.start_anew(games, thread, fresh)
+                    stepping.start_anew(games, thread, games[threads : threads + 1])
             cuda.syncthreads()
         write_views(views)
         _clear(outcomes)

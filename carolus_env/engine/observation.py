@@ -182,7 +182,8 @@ def observe(
     shape = (len(rows), length(players))
     if out is None:
         out = np.empty(shape, dtype)
-    state.check_buffer("out", out, shape, dtype)
+    else:
+        state.check_buffer("out", out, shape, dtype)
     if viewers is None:
         seats = states["player"][rows].astype(np.int64)
     else:

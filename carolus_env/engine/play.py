@@ -87,7 +87,8 @@ def legal_masks(
     shape = (len(rows), rules.ACTIONS)
     if out is None:
         out = np.empty(shape, np.int8)
-    check_buffer("out", out, shape, np.int8)
+    else:
+        check_buffer("out", out, shape, np.int8)
     _write_masks(states, rows, out)
     return out
 
