@@ -151,8 +151,8 @@ def test_arrays_on_a_full_disk_are_an_error(tmp_path, monkeypatch, largest, full
 
     monkeypatch.setattr(os, "posix_fallocate", allocate)
     largest(full)
-    games = arrays.Packed(np.zeros(1, STATE), np.zeros(0, np.uint8), np.zeros(2, np.int64))
-    monkeypatch.setattr(arrays, "_decisions_of", lambda games: np.array([100_000]))
+    many = 100_000  # decisions
+    games = arrays.Packed(np.zeros(1, STATE), np.zeros(many, np.uint8), np.array([0, many]))
     monkeypatch.setattr(arrays, "_check_packed", lambda games: None)
     monkeypatch.setattr(arrays, "common_players", lambda *_: 2)
     with pytest.raises(OSError, match=r"space left|too large") as error:

@@ -78,7 +78,8 @@ def are_set_ups(states: States) -> Bools:
         with contextlib.suppress(ValueError):  # no territories, or no seat, of a game
             clans = given["region_paladins"][:, :, :TERRITORIES].argmax(axis=1)
             laid_out = {"territories": clans, "first_player": given["order"][:, 0]}
-            games = engine.new_games(kind, len(rows), seed=0, **laid_out, roll=False)
+            seeds = np.zeros(len(rows), np.int64)  # nothing is drawn
+            games = engine.new_games(kind, len(rows), seed=seeds, **laid_out, roll=False)
             games["generator"] = given["generator"]
             result[rows] = layout.equal(games, given)
     return result
