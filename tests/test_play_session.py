@@ -90,12 +90,17 @@ def test_other_decisions_are_not_undone():
     for seats, phase, decisions in (
         ((None, "greedy"), PLACE, 4),  # the Emperor moves, dice fall
         ((None, None), DISC, 1),  # another person's turn
-        (("greedy", None), PLACE, 1),  # an agent's own decision
+        (("greedy", None), PLACE, 1),  # an agent's turn
     ):
         session = play_on(play_to(fresh(*seats), phase), decisions)
         assert not session.can_undo
         with pytest.raises(ValueError, match="your own decisions"):
             session.undone()
+    whole = play_to(fresh("greedy", None), PLACE)
+    begun = len(whole.events)
+    session = taken_up(play_on(whole, 1), begun + 1)  # within an agent's turn
+    assert (session.player, session.events[-1]["player"]) == (0, 0)
+    assert not session.can_undo
 
 
 @pytest.mark.parametrize("crown_choice", get_args(CrownChoice))

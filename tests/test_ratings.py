@@ -354,7 +354,7 @@ def test_a_path_is_the_opposite_for_the_other_agent_and_the_likelihood_of_normal
     assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-9)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
 
-    def likelihood(t: float) -> float:
+    def likelihood(t: float, scores: np.ndarray) -> float:
         """Of normal scores whose mean is t deviations above 1/2; the deviation is the likeliest."""
 
         def cost(log: float) -> float:
@@ -362,9 +362,11 @@ def test_a_path_is_the_opposite_for_the_other_agent_and_the_likelihood_of_normal
 
         return -float(optimize.minimize_scalar(cost, bounds=(-4, 1), method="bounded").fun)
 
-    t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (-5, 25))
-    wanted = likelihood(t1) - likelihood(t0)
-    assert there.path(scores, 2)[-1] == pytest.approx(wanted, abs=0.05)
+    one_sided = drawn(1, 400, (0, 0.1, 0.2, 0.3, 0.4))
+    for test, some in (there, scores), (SequentialTest(100, 400), one_sided):
+        t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (test.elo0, test.elo1))
+        wanted = likelihood(t1, some) - likelihood(t0, some)
+        assert test.path(some, 2)[-1] == pytest.approx(wanted, abs=1e-3)
 
 
 def test_certain_results_decide_equal_ones_do_not_and_later_deals_change_nothing():
