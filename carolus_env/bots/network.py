@@ -386,11 +386,12 @@ class ValueBot(_NetworkBot):
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the choice, and the network's value after it."""
+        teams = TEAMS[common_players(states, "opinions")]  # before a kernel reads them
         choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))
         for part, _, context in self._portions(states["players"]):
             _think(states[part], context, choices[part], values[part])
         chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
-        return Opinion(chosen, values[:, : TEAMS[common_players(states, "opinions")]])
+        return Opinion(chosen, values[:, :teams])
 
 
 @entry
@@ -449,10 +450,11 @@ class PpoBot(_NetworkBot):
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return the policy over first actions, and the mean value after each."""
+        teams = TEAMS[common_players(states, "opinions")]
         chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), MAX_TEAMS))
         for part, _, context in self._portions(states["players"]):
             _think_by_policy(states[part], context, chances[part], values[part])
-        return Opinion(chances, values[:, : TEAMS[common_players(states, "opinions")]])
+        return Opinion(chances, values[:, :teams])
 
 
 @entry
