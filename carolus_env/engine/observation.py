@@ -54,11 +54,16 @@ class Block(NamedTuple):
     meaning: str
 
 
+def check_players(players: int) -> None:
+    """Check a number of players."""
+    if players not in (2, 3, 4):
+        raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
+
+
 @cache
 def layout(players: int) -> tuple[Block, ...]:
     """Return the blocks of an observation in games of 2, 3 or 4 players, in order."""
-    if players not in (2, 3, 4):
-        raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
+    check_players(players)
     p, r, clans, discs = players, rules.TERRITORIES, rules.CLANS, rules.DISCS
     teams, dice, reserve = rules.TEAMS[p], rules.DICE[p], rules.RESERVE[p]
     most = {field.name: field.high for field in state.FIELDS}
@@ -102,10 +107,15 @@ def slices(players: int) -> dict[str, slice]:
     return slices_of(layout(players))
 
 
+def length_of(blocks: Iterable[Any]) -> int:
+    """Return the number of entries of blocks."""
+    return sum(math.prod(block.shape) for block in blocks)
+
+
 @cache
 def length(players: int) -> int:
     """Return the number of entries."""
-    return sum(math.prod(block.shape) for block in layout(players))
+    return length_of(layout(players))
 
 
 def highs(players: int) -> npt.NDArray[np.uint8]:

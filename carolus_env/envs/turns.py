@@ -6,7 +6,6 @@ observes a row of numbers for each (`layout`) and picks one by its index.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -22,7 +21,7 @@ from carolus_env.engine.kernels import turns
 from carolus_env.engine.kernels.courts import most_elsewhere
 from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
-from carolus_env.engine.observation import slices_of
+from carolus_env.engine.observation import check_players, length_of, slices_of
 from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
 from carolus_env.engine.state import STATE, Ints, States, pick
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
@@ -231,8 +230,7 @@ class Block(NamedTuple):
 @cache
 def layout(players: int) -> tuple[Block, ...]:
     """Return the blocks of a row in games of 2, 3 or 4 players, in order."""
-    if players not in (2, 3, 4):
-        raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
+    check_players(players)
     teams, seats = rules.TEAMS[players], (players,)
     # fmt: off
     return (
@@ -261,7 +259,7 @@ def layout(players: int) -> tuple[Block, ...]:
 @cache
 def length(players: int) -> int:
     """Return the number of entries in a row."""
-    return sum(math.prod(block.shape) for block in layout(players))
+    return length_of(layout(players))
 
 
 def slices(players: int) -> dict[str, slice]:
