@@ -29,9 +29,8 @@ import numpy.typing as npt
 import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots.planner import PlannerBot
-from carolus_env.engine.chance import new_streams, roll
+from carolus_env.engine.chance import Deals, derived_seed, new_streams, roll
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
-from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.planning import heuristic
 from carolus_env.system.files import write_json
 

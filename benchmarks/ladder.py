@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env import evaluation
+from carolus_env.engine.chance import derived_seed
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.setup import derived_seed
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import rate
 from carolus_env.evaluation.seating import deals_for, seatings_of

@@ -25,8 +25,8 @@ from carolus_env import bots, evaluation
 from carolus_env.bots import lockstep
 from carolus_env.bots.network import TYPES
 from carolus_env.bots.registry import OPTIONS
+from carolus_env.engine.chance import Deals
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.setup import Deals
 from carolus_env.evaluation import report
 from carolus_env.evaluation.pairing import PairingResult
 from carolus_env.evaluation.seating import deals_for, seatings_of

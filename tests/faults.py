@@ -49,8 +49,8 @@ FAULTS = [
     ("a position with too many castles passes", "records/position.py", "within & owned & (castles != sizes)", "within & owned & (castles < sizes)", "position"),
     ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] = int(number) + 1", "nojit:notation_positions"),
     # dealing and seeds
-    ("a derived seed is shared by neighbours", "engine/setup.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
-    ("the first later meeting has the streams of meeting 0", "engine/setup.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
+    ("a derived seed is shared by neighbours", "engine/chance.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
+    ("the first later meeting has the streams of meeting 0", "engine/chance.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
     ("all seats roll by seat 0's generator", K + "turns.py", 's["generator"] = dice[row, seat]', 's["generator"] = dice[row, 0]', "nojit:dealing chance dealing"),
     # arena and evaluation
     ("a shared win counts as a win", E + "pairing.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),

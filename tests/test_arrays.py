@@ -7,8 +7,8 @@ from strategies import ALL_KINDS, played
 from carolus_env import engine
 from carolus_env.commands import dataset
 from carolus_env.engine import observation
+from carolus_env.engine.chance import derived_seed
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
-from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.state import STATE
 from carolus_env.evaluation import Plan, Tournament
 from carolus_env.records import arrays, make_record, positions, start_of, write_records

@@ -11,10 +11,9 @@ from benchmarks import ladder
 from benchmarks import suite as suite_maker
 from carolus_env import bots, engine, evaluation
 from carolus_env.commands import dataset
-from carolus_env.engine import setup
-from carolus_env.engine.chance import seed_generators
+from carolus_env.engine import chance
+from carolus_env.engine.chance import Deals, derived_seed, seed_generators
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.evaluation import rollouts
 from carolus_env.learners import LEARNERS
 from carolus_env.learners.pool import WorkerPool
@@ -64,13 +63,13 @@ def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
     dealt: list[int] = []
     warm_up = set(seed_generators(0, 1).tolist())  # `games.warm_up` plays it before the clock runs
 
-    given = setup.new_games
+    given = chance.new_games
 
     def new_games(rules, n=1, *, seed=None, **options):
         dealt.extend(seed_generators(seed, n).tolist())
         return given(rules, n, seed=seed, **options)
 
-    for module in (engine, ce, setup):
+    for module in (engine, ce, chance):
         monkeypatch.setattr(module, "new_games", new_games)
     result = []
     for seed in (1, 2, 3):

@@ -9,7 +9,7 @@ import pytest
 
 import carolus_env as ce
 from carolus_env import bots, carolus_magnus_v0, evaluation, notation
-from carolus_env.engine.setup import Deals, derived_seed
+from carolus_env.engine.chance import Deals, derived_seed
 from carolus_env.envs import gym, sb3
 from carolus_env.envs.learner import LearnerGames
 from carolus_env.envs.turns import TurnGames

@@ -17,8 +17,8 @@ from networks import (
 
 from carolus_env import engine
 from carolus_env.engine import chance
+from carolus_env.engine.chance import Deals
 from carolus_env.engine.rules import OVER, TEAMS, Rules
-from carolus_env.engine.setup import Deals
 from carolus_env.learners import td
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.run import Run

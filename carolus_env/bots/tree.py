@@ -39,7 +39,7 @@ from carolus_env.bots.network import best_of
 from carolus_env.bots.planner import best_crown
 from carolus_env.engine.chance import branch
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.kernels.packed import clan_word
+from carolus_env.engine.kernels.courts import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.networks.network import Network, value_plans

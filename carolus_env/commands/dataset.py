@@ -23,8 +23,8 @@ import numpy as np
 
 from carolus_env import bots, evaluation
 from carolus_env.bots.fingerprint import fingerprint
+from carolus_env.engine.chance import Deals, derived_seed
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.setup import Deals, derived_seed
 from carolus_env.evaluation import journal, seating
 from carolus_env.records import arrays
 from carolus_env.system import executors, files

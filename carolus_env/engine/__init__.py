@@ -1,12 +1,12 @@
 """The rules, and the engine that plays them for thousands of games in one call.
 
-``rules`` sizes, options, actions; ``state`` the record of a game; ``streams`` random numbers;
-``kernels`` the rules, one game at a time; ``chance`` rolls made explicit; ``setup`` new games;
-``play`` decisions and results; ``stepping`` both in one kernel call, for the objects in `games`;
-``observation`` players' inputs.
+``rules`` sizes, options, actions; ``state`` the record of a game; ``kernels`` the rules, one game
+at a time; ``chance`` new games, rolls, random streams; ``play`` decisions and results; ``stepping``
+both in one kernel call, for the objects in `games`; ``observation`` players' inputs; ``cuda`` GPUs.
 The functions that work on a batch of games are here at the top.
 """
 
+from carolus_env.engine.chance import blank_games, new_games, next_games, rules_of
 from carolus_env.engine.play import (
     IllegalActionError,
     any_clan_can_be_taken,
@@ -23,7 +23,6 @@ from carolus_env.engine.play import (
     whole_numbers,
     win_shares,
 )
-from carolus_env.engine.setup import blank_games, new_games, next_games, rules_of
 from carolus_env.engine.state import copy, pick
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Chance made explicit: which roll is due, its outcomes, applying a given one; random streams.
+"""New games, and all that is random in a game: set-ups, rolls, streams, deals.
 
 `engine.step` rolls by each game's own generator. Search, records and tests need explicit dice:
 ``states["dice_due"]`` says how many are due, `chance_outcomes` lists what they can show with the
@@ -20,12 +20,136 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.rules import FACES, MAX_PLAYERS, ROLL
-from carolus_env.engine.state import Ints, States, as_states, check_buffer, check_rows
+from carolus_env.engine.rules import (
+    CLANS,
+    FACES,
+    MAX_PLAYERS,
+    PALADINS_LAID_OUT,
+    ROLL,
+    TERRITORIES,
+    Rules,
+)
+from carolus_env.engine.state import (
+    KEPT_FIELDS,
+    OPTION_FIELDS,
+    STATE,
+    Ints,
+    States,
+    as_states,
+    check_buffer,
+    check_rows,
+    single,
+)
 from carolus_env.system.arrays import I64, U8, U64, Bits, Records
 from carolus_env.system.compiler import entry, kernel
-from carolus_env.system.options import array, whole_number
+from carolus_env.system.options import array, instance, whole_number
 from carolus_env.system.untrusted import shown
+
+# ------------------------------------------------------------------------------------ new games
+
+
+def new_games(
+    rules: Rules,
+    n: int = 1,
+    *,
+    seed: int | Ints | None = None,
+    territories: npt.ArrayLike | None = None,
+    first_player: npt.ArrayLike | None = None,
+    roll: bool = True,
+) -> States:
+    """Set up ``n`` games.
+
+    Args:
+        rules: number of players and options, the same for the whole batch.
+        n: number of games.
+        seed: one number: game ``i`` takes ``seed + i``; or ``(n,)`` numbers, 0 to 2^64 - 1. A game
+            depends on its own seed alone, not on the batch. None: from the operating system.
+        territories: clan of the paladin on each territory, ``(15,)`` or ``(n, 15)``, three of
+            each clan. None: shuffled by the game's generator.
+        first_player: seat, or ``(n,)`` seats. None: drawn by the game's generator.
+        roll: True rolls the set-up, up to the first decision; False stops before its first roll.
+    """
+    n = whole_number("n, the number of games,", n, 0)
+    states = blank_games(rules, n)
+    states["generator"] = seed_generators(seed, n)
+    if territories is not None:
+        states["region_first"][:, :TERRITORIES] = _territories(territories, n)
+    seats = np.full(n, -1)
+    if first_player is not None:
+        seats[:] = _first_players(first_player, n, rules.players)
+    _set_up(states, territories is None, seats)
+    if roll:  # a separate entry, compiled only when needed
+        _roll_on(states, check_rows(None, n))
+    return states
+
+
+@entry
+def _set_up(states: Records, shuffle: bool, first_players: I64) -> None:
+    for g in range(states.shape[0]):
+        s = states[g]
+        if shuffle:
+            turns.shuffle_territories(s)
+        turns.lay_out(s)
+        seat = first_players[g]
+        turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))
+
+
+def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    clans = array("territories", value)
+    if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
+        raise ValueError(
+            f"territories must be whole numbers of shape ({TERRITORIES},) or "
+            f"({n}, {TERRITORIES}), got shape {clans.shape} and dtype {clans.dtype}"
+        )
+    for row in np.atleast_2d(clans):
+        if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), PALADINS_LAID_OUT)):
+            raise ValueError(
+                f"territories must hold each clan 0 to {CLANS - 1} exactly "
+                f"{PALADINS_LAID_OUT} times, got {row.tolist()}"
+            )
+    return clans
+
+
+def _first_players(value: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
+    seats = array("first_player", value)
+    if seats.dtype.kind not in "iu" or seats.shape not in ((), (n,)):
+        raise ValueError(
+            f"first_player must be a seat or {n} seats, "
+            f"got shape {seats.shape} and dtype {seats.dtype}"
+        )
+    if ((seats < 0) | (seats >= players)).any():
+        raise ValueError(f"first_player must be from 0 to {players - 1}, got {value!r}")
+    return seats
+
+
+def blank_games(rules: Rules, n: int) -> States:
+    """Return ``n`` records that hold only the rules, without a set-up."""
+    instance("rules", rules, Rules, "carolus_env.Rules")
+    states = np.zeros(n, STATE)
+    for option, code in rules.to_codes().items():
+        states[OPTION_FIELDS[option]] = code
+    states["teams"] = rules.teams
+    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
+    return states
+
+
+def next_games(states: States) -> States:
+    """Return new games with the rules and generators of ``states``, at the first decision."""
+    fresh = np.zeros(len(as_states(states)), STATE)
+    for name in KEPT_FIELDS:
+        fresh[name] = states[name]
+    _set_up(fresh, True, np.full(len(states), -1))
+    roll(fresh)
+    return fresh
+
+
+def rules_of(state: np.void) -> Rules:
+    """Return the rules of one game, e.g. ``rules_of(states[0])``."""
+    state = single(state)[0]
+    return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
+
+
+# ------------------------------------------------------------------------------------ rolls
 
 
 class Outcomes(NamedTuple):
@@ -193,9 +317,7 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
     Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), for any ``n``.
     """
-    started = seed_generators(seed, n)
-    _fork(started)
-    return started
+    return seed_generators(seed, n, for_bots=True)
 
 
 def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
@@ -219,18 +341,16 @@ def _random_bits(generators: U64, bits: Bits) -> None:
 
 
 @entry
-def _fork(started: U64) -> None:
-    for i in range(started.shape[0]):
-        started[i] = generator.mix(~started[i])
-
-
-@entry
-def _seeded(seeds: U64) -> None:
+def _seed_all(seeds: U64, for_bots: bool) -> None:
     for i in range(seeds.shape[0]):
         seeds[i] = generator.mix(generator.step(seeds[i]))
+        if for_bots:
+            seeds[i] = generator.mix(~seeds[i])
 
 
-def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+def seed_generators(
+    seed: int | Ints | None, n: int, *, for_bots: bool = False
+) -> npt.NDArray[np.uint64]:
     """Return ``n`` generators that start far apart, also for consecutive seeds."""
     n = whole_number("n, the number of streams,", n, 0)
     if seed is None:
@@ -247,7 +367,7 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
     else:
         first = whole_number("seed", seed, 0, 2**64 - 1)
         seeds = np.uint64(first) + np.arange(n, dtype=np.uint64)
-    _seeded(seeds)
+    _seed_all(seeds, for_bots)
     return seeds
 
 
@@ -279,3 +399,54 @@ def branch(stream: Bits, number: Bits) -> Bits:
 def _branch_all(streams: U64, numbers: U64, out: U64) -> None:
     for i in range(out.shape[0]):
         out[i] = branch(streams[i], numbers[i])
+
+
+# ------------------------------------------------------------------------------------ deals
+
+
+class Deals(NamedTuple):
+    """``G`` deals: all that is random in a game, by a seed and a number.
+
+    The set-up, each seat's dice and each seat's agent have random streams of their own, all derived
+    from one root. So games of one deal have the same dice, whatever is decided. Roots mix the seed
+    and the number: other than in `new_games`, where game ``i`` takes ``seed + i``, no two seeds
+    share a deal, however near they are.
+    """
+
+    # ``(G,)``: each seeds a game, and all its streams are branches of it
+    roots: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, seed: int, numbers: Ints) -> Deals:
+        """Return the deals of a seed, 0 to 2^64 - 1, with these numbers, ``(G,)``."""
+        return cls(branches(seed_generators(seed, 1), numbers))
+
+    def games(self, rules: Rules, *, roll: bool = True) -> States:
+        """Set up a game of each deal, see `new_games`."""
+        return new_games(rules, len(self.roots), seed=self.roots, roll=roll)
+
+    def dice(self) -> npt.NDArray[np.uint64]:
+        """Return the generators by which the seats roll: ``(G, 4)``, see `chance.roll_dealt`."""
+        return branches(self.roots[:, None], np.arange(MAX_PLAYERS))
+
+    def streams(
+        self, seatings: Ints | None = None, meetings: Ints | None = None
+    ) -> npt.NDArray[np.uint64]:
+        """Return the random stream of the agent at each seat: ``(G, 4)``.
+
+        Games of one deal, seating and meeting have the same ones. All others have streams of their
+        own, so that nothing an agent stores under a stream can belong to two games.
+        """
+        seating = np.zeros(len(self.roots), np.int64) if seatings is None else seatings
+        # Branches 0 to 3 are the dice.
+        numbers = MAX_PLAYERS * (1 + seating[:, None]) + np.arange(MAX_PLAYERS)
+        streams = branches(self.roots[:, None], numbers)
+        if meetings is not None:
+            later = meetings > 0
+            streams[later] = branches(streams[later], meetings[later][:, None])
+        return streams
+
+
+def derived_seed(seed: int, number: int) -> int:
+    """Return a seed of its own for each seed and number, for a part of what a seed plays."""
+    return int(branches(seed_generators(seed, 1), number)[0])

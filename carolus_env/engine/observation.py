@@ -20,9 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import rules, state
-from carolus_env.engine.kernels import packed
-from carolus_env.engine.kernels.courts import clans_held
-from carolus_env.engine.kernels.regions import region_at, strength
+from carolus_env.engine.kernels import courts, regions
 from carolus_env.system.arrays import F32, I8, I64, U8, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import array
@@ -38,7 +36,7 @@ LAST_SEAT: Final = rules.MAX_PLAYERS - 1
 assert rules.CLANS * COUNTABLE + rules.TERRITORIES <= 255
 
 _FIRST = np.array(
-    [(1 << 8 * min(n, packed.WORD)) - 1 for n in range(rules.TERRITORIES + 1)], np.uint64
+    [(1 << 8 * min(n, regions.WORD)) - 1 for n in range(rules.TERRITORIES + 1)], np.uint64
 )
 """``_FIRST[n]`` keeps the first n counts of a word, at most all."""
 _1, _63 = uint64(1), uint64(63)
@@ -308,10 +306,10 @@ def write_seat(s: np.void, viewer: Int, seat: Int, k: Int, at: Any, out: U8) -> 
 @kernel
 def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the blocks of the regions, which are the last."""
-    own_team, clans = int64(s["team"][viewer]), packed.NOTHING
+    own_team, clans = int64(s["team"][viewer]), courts.NOTHING
     for seat in range(at.players):  # bit k of count c: clan c is held by the k-th team
         k = clockwise_from(own_team, int64(s["team"][seat]), at.teams)
-        clans |= clans_held(s, seat) << uint64(k)
+        clans |= courts.clans_held(s, seat) << uint64(k)
     write_all_regions(s, own_team, clans, at.teams, out, at.region_exists)
 
 
@@ -320,7 +318,7 @@ def write_all_regions(s: np.void, own_team: Int, clans: Bits, teams: Int, out: U
     """Write the first eight regions, then the last eight of 15, from entry ``to`` on."""
     for half in range(2):
         write_eight_regions(
-            s, own_team, clans, (rules.TERRITORIES - packed.WORD) * half, teams, out, to
+            s, own_team, clans, (rules.TERRITORIES - regions.WORD) * half, teams, out, to
         )
 
 
@@ -334,7 +332,7 @@ def write_eight_regions(
     rollouts with observations are slower by nearly a third.
     """
     count = int64(s["regions"])
-    region = region_at(s, first) if first < count else 0
+    region = regions.region_at(s, first) if first < count else 0
     exist = _FIRST[max(count - first, 0)]
     paladins = (
         eight_regions(s["region_paladins"][0], region, count) & exist,
@@ -348,16 +346,16 @@ def write_eight_regions(
     castles_to = to + rules.TERRITORIES + first
     paladins_to = castles_to + rules.TERRITORIES * teams
     strengths_to = paladins_to + rules.TERRITORIES * rules.CLANS
-    packed.write_eight(exist & packed.EACH_COUNT, out, to + first)
+    regions.write_eight(exist & courts.EACH_COUNT, out, to + first)
     for clan in range(rules.CLANS):
-        packed.write_eight(paladins[clan], out, paladins_to + rules.TERRITORIES * clan)
+        regions.write_eight(paladins[clan], out, paladins_to + rules.TERRITORIES * clan)
     for k in range(rules.MAX_TEAMS):
         if k < MIN_TEAMS or k < teams:  # known for the first two
-            power = castles & packed.lanes(packed.where_equal(owners, team_at(own_team, k, teams)))
-            packed.write_eight(power, out, castles_to + rules.TERRITORIES * k)
+            power = castles & courts.lanes(courts.where_equal(owners, team_at(own_team, k, teams)))
+            regions.write_eight(power, out, castles_to + rules.TERRITORIES * k)
             for clan in range(rules.CLANS):
-                power += paladins[clan] & packed.all_if(clans, 8 * clan + k)
-            packed.write_eight(power, out, strengths_to + rules.TERRITORIES * k)
+                power += paladins[clan] & regions.all_if(clans, 8 * clan + k)
+            regions.write_eight(power, out, strengths_to + rules.TERRITORIES * k)
 
 
 @kernel
@@ -366,9 +364,9 @@ def eight_regions(counts: U8 | I8, region: Int, count: Int) -> Bits:
 
     Region 0 comes after the last. Where there are fewer than eight, the rest is undefined.
     """
-    low, high = packed.eight_counts(counts, 0), packed.eight_counts(counts, packed.WORD)
+    low, high = regions.eight_counts(counts, 0), regions.eight_counts(counts, regions.WORD)
     rest = count - region  # region 0 comes that many places after `region`
-    far, wraps_late = uint64(region >> 3) * packed.ALL_BITS, uint64(rest >> 3) * packed.ALL_BITS
+    far, wraps_late = uint64(region >> 3) * regions.ALL_BITS, uint64(rest >> 3) * regions.ALL_BITS
     start, behind = (low & ~far) | (high & far), high & ~far
     bits = uint64(8 * (region & 7))
     ahead = (start >> bits) | ((behind << _1) << (_63 - bits))
@@ -381,7 +379,9 @@ def write_large_strengths(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     for k in range(at.teams):
         team = team_at(int64(s["team"][viewer]), k, at.teams)
         for i in range(rules.TERRITORIES):
-            power = strength(s, region_at(s, i), team) if i < int64(s["regions"]) else 0
+            power = (
+                regions.strength(s, regions.region_at(s, i), team) if i < int64(s["regions"]) else 0
+            )
             out[at.region_strength + k * rules.TERRITORIES + i] = min(power, 255)
 
 

@@ -17,9 +17,8 @@ from carolus_env import engine
 from carolus_env.bots import Agent, AgentLike, Checked, lockstep, make
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine import chance
-from carolus_env.engine.chance import new_streams
+from carolus_env.engine.chance import Deals, new_streams
 from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
-from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import Ints, States, copy
 from carolus_env.evaluation.seating import Fixtures
 from carolus_env.records import Record, make_record

@@ -23,8 +23,8 @@ from carolus_env import bots, engine
 from carolus_env.bots import AgentLike, lockstep
 from carolus_env.bots.network import find, values_ahead
 from carolus_env.engine import chance, rules
+from carolus_env.engine.chance import Deals
 from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
-from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import States, as_states, common_players, copy, pick, single
 from carolus_env.networks.network import Weights
 from carolus_env.planning import heuristic

@@ -97,7 +97,7 @@ class GameBatch:
         rules, n, device: the arguments.
         states: ``(n,)`` of dtype `STATE`, the games themselves. After changing them, `refresh`.
         masks, observations, rewards, terminated, truncated: the buffers, see `Turn`. On a GPU they,
-            and the states, are `device.DeviceArray`.
+            and the states, are `engine.cuda.DeviceArray`.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.
@@ -108,7 +108,7 @@ class GameBatch:
     def __new__(cls, *_: Any, device: str = "cpu", **__: Any) -> GameBatch:
         """Make the batch of that device."""
         if one_of("device", device, ("cpu", "cuda")) == "cuda":
-            from carolus_env.engine.device import check_gpu
+            from carolus_env.engine.cuda import check_gpu
 
             check_gpu()
             from carolus_env.games.cuda import CudaBatch as cls  # noqa: N813

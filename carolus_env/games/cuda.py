@@ -10,9 +10,8 @@ from numba import cuda
 
 from carolus_env import engine
 from carolus_env.engine import cuda as kernels
-from carolus_env.engine import device
 from carolus_env.engine import observation as observing
-from carolus_env.engine.device import DeviceArray, DeviceStates, Launch, on_gpu, to_host
+from carolus_env.engine.cuda import DeviceArray, DeviceStates, Launch, on_gpu, to_host
 from carolus_env.engine.kernels.legal import LEGAL_SETS
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.stepping import Outcomes
@@ -108,7 +107,7 @@ class CudaBatch(GameBatch):
 
     def _integers(self, actions: Any) -> Any:
         """Return ``(n,)`` actions as an int64 array on the GPU."""
-        given = getattr(actions, device.INTERFACE, None)
+        given = getattr(actions, kernels.INTERFACE, None)
         if given is None:
             _write(self._actions, engine.whole_numbers(np.asarray(actions), "actions", self.n))
             return self._actions
@@ -152,4 +151,4 @@ def _zeros(shape: Any, dtype: Any) -> Any:
 
 
 def _write(array: Any, content: npt.NDArray[Any]) -> None:
-    array.copy_to_device(content, stream=device.current_stream())
+    array.copy_to_device(content, stream=kernels.current_stream())

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import network as bot
 from carolus_env.bots.network import Selector
+from carolus_env.engine.chance import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
-from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, start_anew
 from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate

@@ -30,9 +30,9 @@ from carolus_env.bots import Agent, make
 from carolus_env.bots.agent import drawn
 from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine import legal_masks
+from carolus_env.engine.chance import derived_seed
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS
-from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.learners.options import RunConfig, algorithm, every, network, rate

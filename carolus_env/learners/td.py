@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.network import Selector, ValueBot, value_candidates
+from carolus_env.engine.chance import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
-from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.learners.options import FLAT, SelfPlayConfig, algorithm, every, rate

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from carolus_env.engine import rules
 from carolus_env.engine.kernels import regions
-from carolus_env.engine.kernels.courts import controlling_team, reserve_size
-from carolus_env.engine.kernels.packed import NOTHING
+from carolus_env.engine.kernels.courts import NOTHING, controlling_team, reserve_size
 from carolus_env.engine.kernels.regions import count_at, heir_of, region_at, strength
 from carolus_env.engine.kernels.turns import acts_this_round, move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DICE, DISCS, MAX_TEAMS, NOBODY, OVER, TEAMS

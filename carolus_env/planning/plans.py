@@ -20,7 +20,7 @@ import numpy as np
 
 from carolus_env.engine import rules
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.kernels.packed import clan_word
+from carolus_env.engine.kernels.courts import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.state import STATE, States, single
 from carolus_env.planning import heuristic

@@ -4,8 +4,6 @@
 ``regions``  strength, settling, castles and merging
 ``turns``    set-up, opening phase, action phase, rounds, the end
 ``legal``    legal actions
-``actions``  what an action number means
-``packed``   several counts in one machine word
 ``generator`` random numbers
 
 Every kernel works on one record ``s`` of `engine.state.STATE`, in place. Values that enter

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from carolus_env.engine.kernels import packed
-from carolus_env.engine.kernels.courts import clans_of
+from carolus_env.engine.kernels import courts
 from carolus_env.engine.rules import CLANS, NOBODY
-from carolus_env.system.arrays import Bits, Int, int64, uint64
+from carolus_env.engine.state import CIRCLE
+from carolus_env.system.arrays import I8, U8, Bits, Int, int64, uint64
 from carolus_env.system.compiler import kernel, separate
 
-_8, _16, _32 = uint64(8), uint64(16), uint64(32)
+WORD = 8  # regions in a word of counts
+assert CIRCLE == 2 * WORD
+
+ALL_BITS = uint64(0xFFFFFFFFFFFFFFFF)
+_1, _8, _16, _32 = (uint64(k) for k in (1, 8, 16, 32))
 _255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 
@@ -37,13 +41,13 @@ def castles_of(s: np.void, region: Int, team: Int) -> Int:
 @kernel
 def paladins_of(s: np.void, region: Int, clans: Bits) -> Int:
     """Return the paladins on the region of the clans with a 1 in the word ``clans``."""
-    return packed.sum_of(packed.clan_word(s["region_paladins"][:, region]) & packed.lanes(clans))
+    return courts.sum_of(courts.clan_word(s["region_paladins"][:, region]) & courts.lanes(clans))
 
 
 @kernel
 def strength(s: np.void, region: Int, team: Int) -> Int:
     """Return the paladins of the clans that the team's members control, plus its castles there."""
-    return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
+    return paladins_of(s, region, courts.clans_of(s, team)) + castles_of(s, region, team)
 
 
 @kernel
@@ -130,33 +134,56 @@ def settle_region(s: np.void) -> bool:
 
 
 @kernel
+def eight_counts(counts: U8 | I8, at: Int) -> Bits:
+    """Return the word of ``counts[at : at + 8]``; the compiler makes one load of it."""
+    word = courts.NOTHING
+    for k in range(WORD):
+        word |= uint64(int64(counts[at + k]) & 255) << uint64(8 * k)
+    return word
+
+
+@kernel
+def write_eight(word: Bits, out: U8, at: Int) -> None:
+    """Write the eight counts to ``out[at : at + 8]``."""
+    first = uint64(at)  # an unsigned index cannot count from the end: one store then does
+    for k in range(WORD):
+        out[first + uint64(k)] = (word >> uint64(8 * k)) & courts.BYTE
+
+
+@kernel
+def all_if(bits: Bits, index: Int) -> Bits:
+    """Return a word of ones if ``bits`` has a 1 at ``index``, else of zeros."""
+    return ((bits >> uint64(index)) & _1) * ALL_BITS
+
+
+@kernel
 def strengths(s: np.void, team: Int) -> tuple[Bits, Bits]:
     """Return a circle of the paladins that count for the team, castles not included.
 
     Counts are bytes: with more than 255 paladins on a region they are wrong, so no rule rests on
     them.
     """
-    clans = clans_of(s, team)
-    low, high = packed.NOTHING, packed.NOTHING
+    clans = courts.clans_of(s, team)
+    low, high = courts.NOTHING, courts.NOTHING
     for clan in range(CLANS):
         counts = (clans >> uint64(8 * clan)) & uint64(1)
-        low += packed.eight_counts(s["region_paladins"][clan], 0) * counts
-        high += packed.eight_counts(s["region_paladins"][clan], packed.WORD) * counts
+        low += eight_counts(s["region_paladins"][clan], 0) * counts
+        high += eight_counts(s["region_paladins"][clan], WORD) * counts
     return low, high
 
 
 @kernel
 def count_at(circle: tuple[Bits, Bits], region: Int) -> Int:
     """Return the count of ``region`` in a circle, which is two words."""
-    word = circle[0] if region < packed.WORD else circle[1]
-    return int64((word >> uint64(8 * (region % packed.WORD))) & _255)
+    word = circle[0] if region < WORD else circle[1]
+    return int64((word >> uint64(8 * (region % WORD))) & _255)
 
 
 @kernel
 def paladins_out(s: np.void, clan: Int) -> Int:
     """Return the clan's paladins on all regions, at most 200."""
-    word = packed.eight_counts(s["region_paladins"][clan], 0) + packed.eight_counts(
-        s["region_paladins"][clan], packed.WORD
+    word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
+        s["region_paladins"][clan], WORD
     )
     pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
     pairs += pairs >> _32
