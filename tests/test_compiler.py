@@ -203,7 +203,7 @@ def test_tuples_with_other_fields_are_other_code():
 
 FROM_PYTHON = """
 from carolus_env.engine.kernels import turns
-print(turns.win_share(states[0], 0), turns.win_share(states[0], 1))
+print(turns.team_win_share(states[0], 0), turns.team_win_share(states[0], 1))
 import sys
 linking = sys.modules.get("carolus_env.system.linking")
 print(linking is not None and linking.linking_works())

@@ -9,7 +9,6 @@ The functions that work on a batch of games are here at the top.
 from carolus_env.engine.chance import blank_games, new_games, next_games, rules_of
 from carolus_env.engine.play import (
     IllegalActionError,
-    any_clan_can_be_taken,
     are_legal,
     forfeit,
     is_over,
@@ -27,7 +26,6 @@ from carolus_env.engine.state import copy, pick
 
 __all__ = [
     "IllegalActionError",
-    "any_clan_can_be_taken",
     "are_legal",
     "blank_games",
     "copy",

@@ -42,7 +42,7 @@ from carolus_env.engine.state import (
 )
 from carolus_env.system.arrays import I64, U8, U64, Bits, Records
 from carolus_env.system.compiler import entry, kernel
-from carolus_env.system.options import array, instance, whole_number
+from carolus_env.system.options import instance, whole_number, whole_numbers
 from carolus_env.system.untrusted import shown
 
 # ------------------------------------------------------------------------------------ new games
@@ -76,7 +76,11 @@ def new_games(
         states["region_first"][:, :TERRITORIES] = _territories(territories, n)
     seats = np.full(n, -1)
     if first_player is not None:
-        seats[:] = _first_players(first_player, n, rules.players)
+        seats[:] = whole_numbers("first_player", first_player, (), (n,))
+        if ((seats < 0) | (seats >= rules.players)).any():
+            raise ValueError(
+                f"first_player must be from 0 to {rules.players - 1}, got {first_player!r}"
+            )
     _set_up(states, territories is None, seats)
     if roll:  # a separate entry, compiled only when needed
         _roll_on(states, check_rows(None, n))
@@ -95,12 +99,7 @@ def _set_up(states: Records, shuffle: bool, first_players: I64) -> None:
 
 
 def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    clans = array("territories", value)
-    if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
-        raise ValueError(
-            f"territories must be whole numbers of shape ({TERRITORIES},) or "
-            f"({n}, {TERRITORIES}), got shape {clans.shape} and dtype {clans.dtype}"
-        )
+    clans = whole_numbers("territories", value, (TERRITORIES,), (n, TERRITORIES))
     for row in np.atleast_2d(clans):
         if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), PALADINS_LAID_OUT)):
             raise ValueError(
@@ -108,18 +107,6 @@ def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
                 f"{PALADINS_LAID_OUT} times, got {row.tolist()}"
             )
     return clans
-
-
-def _first_players(value: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
-    seats = array("first_player", value)
-    if seats.dtype.kind not in "iu" or seats.shape not in ((), (n,)):
-        raise ValueError(
-            f"first_player must be a seat or {n} seats, "
-            f"got shape {seats.shape} and dtype {seats.dtype}"
-        )
-    if ((seats < 0) | (seats >= players)).any():
-        raise ValueError(f"first_player must be from 0 to {players - 1}, got {value!r}")
-    return seats
 
 
 def blank_games(rules: Rules, n: int) -> States:
@@ -136,8 +123,8 @@ def blank_games(rules: Rules, n: int) -> States:
 def next_games(states: States) -> States:
     """Return new games with the rules and generators of ``states``, at the first decision."""
     fresh = np.zeros(len(as_states(states)), STATE)
-    for name in KEPT_FIELDS:
-        fresh[name] = states[name]
+    kept = [*KEPT_FIELDS]
+    fresh[kept] = states[kept]
     _set_up(fresh, True, np.full(len(states), -1))
     roll(fresh)
     return fresh
@@ -236,12 +223,7 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     shape = (len(rows), _dice_due(states, rows))
     if shape[0] == 0:
         return
-    values = array("faces", faces)
-    if values.dtype.kind not in "iu" or values.shape not in (shape, shape[1:]):
-        raise ValueError(
-            f"faces must be whole numbers of shape {shape} or {shape[1:]}, "
-            f"got shape {values.shape} and dtype {values.dtype}"
-        )
+    values = whole_numbers("faces", faces, shape, shape[1:])
     if ((values < 0) | (values >= FACES)).any():
         raise ValueError(f"faces must be from 0 to {FACES - 1}, got {values.tolist()}")
     _apply_roll(states, rows, np.array(np.broadcast_to(values, shape), np.uint8, order="C"))
@@ -356,14 +338,9 @@ def seed_generators(
     if seed is None:
         seed = secrets.randbits(63)
     if isinstance(seed, np.ndarray) and seed.ndim > 0:
-        if seed.shape != (n,) or seed.dtype.kind not in "iu":
-            raise ValueError(
-                f"seed must be a number or {n} whole numbers, "
-                f"got shape {seed.shape} and dtype {seed.dtype}"
-            )
+        seeds = whole_numbers("seed", seed, (n,)).astype(np.uint64)
         if (seed < 0).any():
             raise ValueError(f"seeds must not be negative, got {seed.min()}")
-        seeds = seed.astype(np.uint64)
     else:
         first = whole_number("seed", seed, 0, 2**64 - 1)
         seeds = np.uint64(first) + np.arange(n, dtype=np.uint64)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from carolus_env.engine import rules
 from carolus_env.engine.chance import check_streams
-from carolus_env.engine.kernels import courts, legal, regions, turns
+from carolus_env.engine.kernels import legal, regions, turns
 from carolus_env.engine.state import (
     STATE,
     Ints,
@@ -34,7 +34,7 @@ from carolus_env.engine.state import (
     single,
 )
 from carolus_env.engine.stepping import first_illegal, play_out_once
-from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records
+from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry
 from carolus_env.system.machine import check_threads, runs, together
 from carolus_env.system.options import array, whole_number
@@ -213,16 +213,6 @@ def _write_strengths(states: Records, powers: I64, strongest: I64) -> None:
             powers[k, team] = regions.strength(s, region, team)
 
 
-def any_clan_can_be_taken(state: np.void) -> bool:
-    """Return whether a crown can become a paladin: the supply, or every court, holds some clan."""
-    return bool(_any_clan(single(state)))
-
-
-@entry
-def _any_clan(states: Records) -> Any:
-    return courts.any_can_be_taken(states[0])
-
-
 # ------------------------------------------------------------------------------------ the end
 
 
@@ -267,7 +257,10 @@ def _write_returns(states: Records, payoffs: F64) -> None:
 @entry
 def _write_win_shares(states: Records, shares: F64) -> None:
     for g in range(states.shape[0]):
-        turns.write_win_shares(states[g], shares, g)
+        s = states[g]
+        partners = int64(s["players"]) // int64(s["teams"])
+        for seat in range(int64(s["players"])):
+            shares[g, seat] = turns.team_win_share(s, int64(s["team"][seat])) / partners
 
 
 def forfeit(states: States, *, rows: Ints | None = None) -> None:

@@ -112,10 +112,8 @@ def game_of(rows: I64, i: Int) -> Int:
 
 # What `play_one` returns: `ILLEGAL`, or phase, player and row of the legal set in one number.
 ILLEGAL: Final = -1
-PLAYER_SHIFT: Final = 3
-SET_SHIFT: Final = 6
-PHASE_BITS: Final = (1 << PLAYER_SHIFT) - 1
-PLAYER_BITS: Final = (1 << SET_SHIFT - PLAYER_SHIFT) - 1
+DUE_BITS: Final = 3  # of the phase, and of the player
+DUE_MASK: Final = (1 << DUE_BITS) - 1
 
 
 @entry
@@ -130,7 +128,7 @@ def play_one(
         turns.play(s, action)
     turns.roll_on(s)
     legal_row = write_views(s, 0, Views(None, raw, scales, scaled))
-    return int64(s["phase"]) | int64(s["player"]) << PLAYER_SHIFT | legal_row << SET_SHIFT
+    return int64(s["phase"]) | int64(s["player"]) << DUE_BITS | legal_row << 2 * DUE_BITS
 
 
 # ------------------------------------------------------------------------------------ batches

@@ -23,14 +23,7 @@ from carolus_env.engine import observation as observing
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import ACTIONS, OVER, REASON_NAMES, Rules
 from carolus_env.engine.state import States, as_states, copy, winning_teams
-from carolus_env.engine.stepping import (
-    ILLEGAL,
-    PHASE_BITS,
-    PLAYER_BITS,
-    PLAYER_SHIFT,
-    SET_SHIFT,
-    play_one,
-)
+from carolus_env.engine.stepping import DUE_BITS, DUE_MASK, ILLEGAL, play_one
 from carolus_env.records.position import from_bytes
 from carolus_env.system.untrusted import shown
 
@@ -190,11 +183,12 @@ class Game:
         self._look(play_one(self.states, -1, *self._observed))
 
     def _look(self, due: int) -> None:
-        self.phase = due & PHASE_BITS
-        self.player = due >> PLAYER_SHIFT & PLAYER_BITS
+        self.phase = due & DUE_MASK
+        due >>= DUE_BITS
+        self.player = due & DUE_MASK
+        due >>= DUE_BITS
         self.over = self.phase == OVER
-        self.legal_actions = _LEGAL_ACTIONS[due >> SET_SHIFT]
-        self.mask = _MASKS[due >> SET_SHIFT]
+        self.legal_actions, self.mask = _LEGAL_ACTIONS[due], _MASKS[due]
 
     # -------------------------------------------------------------------------------- looking
 

@@ -33,7 +33,7 @@ from carolus_env.bots.agent import BotOptions, parse
 from carolus_env.engine.chance import random_bits
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States, single
-from carolus_env.notation.moves import run_text
+from carolus_env.notation.moves import event_text
 from carolus_env.system import cancellation, untrusted
 from carolus_env.system.options import option
 from carolus_env.system.untrusted import shown
@@ -128,7 +128,7 @@ def request_for(number: int, state: np.void, **more: Any) -> dict[str, Any]:
         "position": notation.to_line(state, generator=False),
         "player": int(state["player"]),
         "legal": legal.tolist(),
-        "moves": [run_text(state, action, then) for action, then in played],
+        "moves": [event_text(state, {"action": action}, then) for action, then in played],
         **more,
     }
 

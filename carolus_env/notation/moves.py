@@ -73,19 +73,17 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
     game = single(state)
     for _ in range(times):
         engine.step(game, np.array([action]), roll=False)
-    return run_text(state, action, game[0], times)
+    return event_text(state, {"action": action}, game[0], times)
 
 
-def event_text(before: np.void, event: Mapping[str, Any], after: np.void) -> str:
-    """Return the text of a record's event between two games: see `move_text`, `roll_text`."""
+def event_text(before: np.void, event: Mapping[str, Any], after: np.void, times: int = 1) -> str:
+    """Return the text of a record's event between two games: see `move_text`, `roll_text`.
+
+    ``after`` is the game after the last of several equal decisions.
+    """
     if "roll" in event:
         return roll_text(event["roll"])
-    return run_text(before, event["action"], after)
-
-
-def run_text(before: np.void, action: int, after: np.void, times: int = 1) -> str:
-    """Return `move_text`, given the games before the first and after the last of the decisions."""
-    number = f"{times} " if times > 1 else ""
+    action, number = event["action"], f"{times} " if times > 1 else ""
     return number + decision_text(before, action) + outcome_text(before, action, after)
 
 
@@ -196,7 +194,10 @@ def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
 def _texts(events: Iterable[Played]) -> Iterator[TurnText]:
     for (round_now, seat, _), turn in itertools.groupby(events, _turn_of):
         runs = [[*run] for _, run in itertools.groupby(turn, _run_of)]
-        yield TurnText(runs[0][0].number, round_now, seat, ", ".join(map(_run, runs)))
+        texts = (
+            event_text(run[0].before[0], run[0].event, run[-1].after[0], len(run)) for run in runs
+        )
+        yield TurnText(runs[0][0].number, round_now, seat, ", ".join(texts))
 
 
 def _turn_of(played: Played) -> tuple[int, ...]:
@@ -209,14 +210,6 @@ def _run_of(played: Played) -> tuple[int, int]:
     """Return a key shared by the events that are written as one: equal paladins or crowns."""
     repeatable = played.before["phase"][0] in REPEATABLE
     return (played.event["action"], -1) if repeatable else (-1, played.number)
-
-
-def _run(alike: list[Played]) -> str:
-    """Return the text of one event, or of several equal ones in a row."""
-    before, event, after = alike[0].before[0], alike[0].event, alike[-1].after[0]
-    if len(alike) == 1:
-        return event_text(before, event, after)
-    return run_text(before, event["action"], after, len(alike))
 
 
 # ------------------------------------------------------------------------------------ what is due

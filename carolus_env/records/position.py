@@ -250,9 +250,8 @@ def _due(s: States, kind: Rules, going_on: Bools) -> Iterator[_Fault]:
         text = "player {} has undecided crowns, which are decided before paladins are played"
         yield (placing | (phase == rules.MOVE)) & crowns, text, player
     yield deciding & ~crowns, "player {} must decide a crown but has none", player
-    stuck = np.array([not engine.any_clan_can_be_taken(game) for game in s[deciding]], np.bool_)
-    deciding[deciding] = stuck
-    yield deciding, "a crown must be decided, but no clan can be taken"
+    stuck = ~(s["supply"] | s["courts"][:, : kind.players].min(axis=1)).any(axis=1)
+    yield deciding & stuck, "a crown must be decided, but no clan can be taken"
 
 
 def _set_up(s: States, kind: Rules, setting_up: Bools) -> Iterator[_Fault]:

@@ -313,12 +313,12 @@ def array(name: str, value: Any) -> npt.NDArray[Any]:
         raise ValueError(f"{name} must be an array: {error}") from None
 
 
-def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Check values; return them as an array of integers of that shape."""
+def whole_numbers(name: str, values: npt.ArrayLike, *shapes: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Check values; return them as an array of integers of one of the shapes."""
     result = array(name, values)
-    if result.dtype.kind not in "iu" or result.shape != shape:
+    if result.dtype.kind not in "iu" or result.shape not in shapes:
         raise ValueError(
-            f"{name} must be whole numbers of shape {shape}, "
+            f"{name} must be whole numbers of shape {' or '.join(map(str, shapes))}, "
             f"got shape {result.shape} and dtype {result.dtype}"
         )
     return result

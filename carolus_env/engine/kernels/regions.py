@@ -32,22 +32,12 @@ def region_at(s: np.void, steps: Int) -> Int:
 
 
 @kernel
-def castles_of(s: np.void, region: Int, team: Int) -> Int:
-    """Return the team's castles on the region."""
-    castles = int64(s["region_castles"][region])
-    return castles if s["region_owner"][region] == team else 0
-
-
-@kernel
-def paladins_of(s: np.void, region: Int, clans: Bits) -> Int:
-    """Return the paladins on the region of the clans with a 1 in the word ``clans``."""
-    return courts.sum_of(courts.clan_word(s["region_paladins"][:, region]) & courts.lanes(clans))
-
-
-@kernel
 def strength(s: np.void, region: Int, team: Int) -> Int:
     """Return the paladins of the clans that the team's members control, plus its castles there."""
-    return paladins_of(s, region, courts.clans_of(s, team)) + castles_of(s, region, team)
+    held = courts.lanes(courts.clans_of(s, team))
+    paladins = courts.sum_of(courts.clan_word(s["region_paladins"][:, region]) & held)
+    castles = int64(s["region_castles"][region])
+    return paladins + (castles if s["region_owner"][region] == team else 0)
 
 
 @kernel

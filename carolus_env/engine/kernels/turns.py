@@ -353,12 +353,6 @@ def sharing_teams(s: np.void) -> Int:
 
 
 @kernel
-def win_share(s: np.void, seat: Int) -> float:
-    """Return the win share of the player's team."""
-    return team_win_share(s, int64(s["team"][seat]))
-
-
-@kernel
 def team_win_share(s: np.void, team: Int) -> float:
     """Return the win share of a team; where nobody has won, all teams have the same."""
     sharing = sharing_teams(s)
@@ -388,15 +382,6 @@ def write_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
 
 
 @kernel
-def write_win_shares(s: np.void, shares: F64, row: Int) -> None:
-    """Write the win share of each player: partners split their team's evenly."""
-    players = int64(s["players"])
-    partners = players // int64(s["teams"])
-    for seat in range(players):
-        shares[row, seat] = win_share(s, seat) / partners
-
-
-@kernel
 def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
     """Add the payoff of each player to what is there."""
     for seat in range(int64(s["players"])):
@@ -405,49 +390,26 @@ def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
 
 # ------------------------------------------------------------------------------------ playing on
 
-# Each of these takes an action of its group of `rules.ACTION_GROUPS`; `rules.action_parts` is the
-# same for Python.
-
 
 @kernel
 def disc_of(action: Int) -> Int:
-    """Return the number of the disc played, 1 to 5."""
+    """Return the number, 1 to 5, of the disc that an action plays."""
     return action - rules.FIRST_DISC + 1
 
 
 @kernel
-def crown_clan_of(action: Int) -> Int:
-    """Return the clan that the crown becomes."""
-    return action - rules.FIRST_CROWN
-
-
-@kernel
-def steps_of(action: Int) -> Int:
-    """Return the Emperor's steps, 1 to 5."""
-    return action - rules.FIRST_MOVE + 1
-
-
-@kernel
-def clan_of(action: Int) -> Int:
-    """Return the clan of the paladin placed."""
-    return (action - rules.FIRST_PLACE) // rules.DESTINATIONS
-
-
-@kernel
-def destination_of(action: Int) -> Int:
-    """Return the paladin's destination: 0 the court, 1 + k the region k from the Emperor's."""
-    return (action - rules.FIRST_PLACE) % rules.DESTINATIONS
-
-
-@kernel
 def play(s: np.void, action: Int) -> None:
-    """Carry out a legal action. Stops at the next decision, roll, or the end."""
+    """Carry out a legal action, of which `rules.action_parts` has the meaning.
+
+    Stops at the next decision, roll, or the end.
+    """
     if action >= rules.FIRST_PLACE:
-        place_paladin(s, clan_of(action), destination_of(action))
+        placed = action - rules.FIRST_PLACE
+        place_paladin(s, placed // rules.DESTINATIONS, placed % rules.DESTINATIONS)
     elif action >= rules.FIRST_MOVE:
-        move_emperor(s, steps_of(action))
+        move_emperor(s, action - rules.FIRST_MOVE + 1)
     elif action >= rules.FIRST_CROWN:
-        decide_crown(s, crown_clan_of(action))
+        decide_crown(s, action - rules.FIRST_CROWN)
     else:
         play_disc(s, disc_of(action))
 
