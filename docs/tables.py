@@ -65,14 +65,6 @@ def actions_table() -> str:
     return markdown(["actions", "phase", "meaning"], lines)
 
 
-def arrays_text() -> str:
-    """Return the arrays of a data set, from `arrays.MEANINGS`."""
-    return fenced(
-        f"{name:12} {dtype:16} {shape:12} {meaning}"
-        for name, (dtype, shape, meaning) in arrays.MEANINGS.items()
-    )
-
-
 def fields_text() -> str:
     """Return the names, shapes and meanings of a record's fields, from `state.FIELDS`."""
     lines = []
@@ -255,7 +247,7 @@ def throughput_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
-    "arrays": arrays_text,
+    "arrays": arrays.arrays_table,
     "carolusbench": lambda: carolusbench.table(load("carolusbench")),
     "fields": fields_text,
     "curves": lambda: curves.table(load("curves")),

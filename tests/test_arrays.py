@@ -102,7 +102,7 @@ CHANGES = [
     (lambda t: t["bounds"].__setitem__(-1, 10**6), "bounds"),
     (lambda t: t.update(starts=t["starts"][1:]), "4 games .*5"),
     (lambda t: t.update(starts=t["starts"] | 255), "field"),
-    (lambda t: t.update(starts=t["starts"][:, 1:]), "bytes a game"),
+    (lambda t: t.update(starts=t["starts"][:, 1:]), "'starts' must be N x"),
     (lambda t: t["bounds"].__setitem__(slice(1, 5), [2**63 - 1, -(2**63), 2**62, 7]), "bounds"),
     (lambda t: t["starts"].view(STATE)["order"].__setitem__(2, 0), "game 2 .* before its first"),
     (lambda t: t["starts"].view(STATE)["supply"].__setitem__(3, 9), "game 3 .* before its first"),

@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -117,9 +117,7 @@ def pack(records: Iterable[Record]) -> Packed:
 def read_games(path: str | os.PathLike[str]) -> Packed:
     """Read a file of records (JSON Lines, plain or gzip), or one of `write_packed`.
 
-    Raises:
-        RecordError, ValueError: when it is neither, naming it and what is wrong.
-        OSError: when it cannot be read.
+    What is neither is a ValueError (a `RecordError` where it seems to be the first).
     """
     with Path(path).open("rb") as file:
         begin = file.read(9)
@@ -151,10 +149,8 @@ def pack_played(
 ) -> Packed:
     """Return played games in their compact form.
 
-    Args:
-        starts: ``(G,)`` before their first rolls, of one number of players.
-        dice: ``(G, 4)`` uint64, the generator by which each seat rolls (`Deals.dice`).
-        actions: the legal actions of each game, in order.
+    ``starts`` ``(G,)`` are before their first rolls, of one number of players; ``dice`` ``(G, 4)``
+    the generators by which their seats roll (`Deals.dice`); ``actions`` those of each game.
     """
     ends = np.cumsum([0, *map(len, actions)])
     played = np.concatenate([*actions, np.zeros(0, np.uint8)])
@@ -180,25 +176,20 @@ def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
 def read_packed(path: str | os.PathLike[str]) -> Packed:
     """Read what `write_packed` wrote; the file is untrusted."""
     data = Path(path).read_bytes()
-    expected = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
+    row, integers = (STATE.itemsize,), (np.uint8, np.uint8, np.int64)
     try:
-        result, about = tensors.from_bytes(data)
+        arrays, about = tensors.from_bytes(data)
         expect(about, format=FORMAT, version=VERSION)
-        for name, (dtype, dimensions) in expected.items():
-            array = result.get(name)
-            if array is None or array.dtype != dtype or array.ndim != dimensions:
-                wanted = f"an array of {np.dtype(dtype)} with {dimensions} dimensions"
-                raise DataError(f"{name!r} must be {wanted}")
-    except DataError as error:
-        raise ValueError(f"{path}: not a file of packed games: {error}") from None
-    starts, events, bounds = (result[name] for name in expected)
-    if starts.shape[1] != STATE.itemsize:
-        raise ValueError(f"{path}: 'starts' must have {STATE.itemsize} bytes a game")
-    games = Packed(np.frombuffer(bytearray(starts), STATE), events, bounds)
-    try:
+        for name, dtype, shape in zip(Packed._fields, integers, (row, (), ()), strict=True):
+            found = arrays.get(name, np.zeros(()))
+            if found.dtype != dtype or not found.ndim or found.shape[1:] != shape:
+                sizes = " x ".join(map(str, ("N", *shape)))
+                raise DataError(f"{name!r} must be {sizes} numbers of type {np.dtype(dtype)}")
+        starts = np.frombuffer(bytearray(arrays["starts"]), STATE)
+        games = Packed(starts, arrays["events"], arrays["bounds"])
         _check_packed(games)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{path}: not a file of packed games: {error}") from None
     return games
 
 
@@ -241,7 +232,6 @@ def to_arrays(
     Raises:
         ValueError: when an event is not the one that is due, or a game is not over; it names
             the game and the event. Likewise for starts and bounds that `pack` cannot give.
-        OSError: when ``out`` exists, or cannot be written.
     """
     check_threads(threads)
     if observation not in ("uint8", "float32", None):
@@ -254,9 +244,10 @@ def to_arrays(
     shapes: dict[str, tuple[int, ...]] = {"observations": (rows, width), "masks": (rows, ACTIONS)}
     dtypes: dict[str, Any] = {name: dtype for name, (dtype, *_) in MEANINGS.items()}
     dtypes |= {"observations": observation, "masks": "int8" if masks else None}
-    with _making(None if out is None else Path(out)) as make:
+    with nullcontext() if out is None else _new_folder(Path(out)) as folder:
         made = {
-            name: dtype and make(name, dtype, shapes.get(name, (rows,)))
+            name: dtype
+            and _zeros(folder and folder / f"{name}.npy", dtype, shapes.get(name, (rows,)))
             for name, dtype in dtypes.items()
         }
         data = Arrays(**made)
@@ -299,14 +290,11 @@ def _note_decisions(games: Packed, data: Arrays, firsts: I64, part: slice) -> st
 
 def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
     """Load the arrays that `to_arrays` wrote to a folder, mapped into memory for reading."""
-
-    def array(name: str) -> Any:
-        file = Path(folder) / f"{name}.npy"
-        if name in ("observations", "masks") and not file.exists():
-            return None
-        return np.load(file, mmap_mode="r", allow_pickle=False)
-
-    return Arrays(*map(array, Arrays._fields))
+    files: dict[str, Any] = {name: Path(folder) / f"{name}.npy" for name in Arrays._fields}
+    for name, file in files.items():
+        left_out = name in ("observations", "masks") and not file.exists()
+        files[name] = None if left_out else np.load(file, mmap_mode="r", allow_pickle=False)
+    return Arrays(**files)
 
 
 # ------------------------------------------------------------------------------------ kernels
@@ -385,40 +373,34 @@ def _unroll(
 
 # ------------------------------------------------------------------------------------ files
 
-_Make = Callable[[str, str, tuple[int, ...]], npt.NDArray[Any]]
-
 
 @contextmanager
-def _making(path: Path | None) -> Iterator[_Make]:
-    """Yield what makes an array of zeros of a name: in memory, or in a folder.
-
-    The folder appears when all arrays in it are complete.
-    """
-    if path is None:
-        yield lambda name, dtype, shape: np.zeros(shape, dtype)
-        return
+def _new_folder(path: Path) -> Iterator[Path]:
+    """Yield a folder to fill, which appears as ``path`` when all in it is complete."""
     if path.exists():
         raise FileExistsError(f"{path} exists: name another folder")
     beside = path.with_name(f".carolus-{secrets.token_hex(8)}.part")
-
-    def make(name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        file = beside / f"{name}.npy"
-        if not shape[0]:  # nothing can be mapped
-            np.save(file, np.zeros(shape, dtype))
-            return np.zeros(shape, dtype)
-        with naming(file):
-            mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
-            if hasattr(os, "posix_fallocate"):  # a full disk shows here, not as a signal
-                with file.open("r+b") as opened:
-                    os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
-        return mapped
-
     beside.mkdir()
     try:
-        yield make
+        yield beside
         about = {"format": FORMAT, "version": VERSION, "observation": observing.VERSION}
         write_json(beside / "about.json", about)
         beside.rename(path)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+
+
+def _zeros(file: Path | None, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array of zeros, in memory or mapped to a new file."""
+    if file is None or not shape[0]:  # nothing can be mapped
+        array = np.zeros(shape, dtype)
+        if file is not None:
+            np.save(file, array)
+        return array
+    with naming(file):
+        mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
+        if hasattr(os, "posix_fallocate"):  # a full disk shows here, not as a signal
+            with file.open("r+b") as opened:
+                os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+    return mapped
