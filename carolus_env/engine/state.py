@@ -149,11 +149,11 @@ def check_buffer(name: str, value: Any, shape: tuple[int, ...], dtype: npt.DType
         )
 
 
-def single(state: np.void | States) -> States:
+def single(state: np.void | States, what: str = "state") -> States:
     """Return a copy of a record ``states[i]``, or of a batch of one, as a batch of one, ``(1,)``."""
     kind = isinstance(state, np.void | np.ndarray) and state.dtype == STATE
     if not kind or state.size != 1:
-        raise TypeError(f"state must be one game, such as states[0], got {shown(state)}")
+        raise TypeError(f"{what} must be one game, such as states[0], got {shown(state)}")
     return np.array(state, STATE).reshape(1)
 
 

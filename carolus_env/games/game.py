@@ -22,7 +22,7 @@ from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import ACTIONS, OVER, REASON_NAMES, Rules
-from carolus_env.engine.state import States, as_states, copy, winning_teams
+from carolus_env.engine.state import States, single, winning_teams
 from carolus_env.engine.stepping import DUE_BITS, DUE_MASK, ILLEGAL, play_one
 from carolus_env.records.position import from_bytes
 from carolus_env.system.untrusted import shown
@@ -99,10 +99,8 @@ class Game:
             self.states = engine.new_games(Rules() if rules is None else rules, 1, seed=seed)
         elif rules is not None or seed is not None:
             raise ValueError("a game that continues a state takes its rules and generator from it")
-        elif len(as_states(state)) != 1:
-            raise ValueError(f"state must be a batch of one game, got {len(state)}")
         else:
-            self.states = copy(state)
+            self.states = single(state)
         self._history: _History | None = [] if history else None
         self.observation: npt.NDArray[Any] | None = None
         self._observed: tuple[Any, Any, Any] = None, None, None

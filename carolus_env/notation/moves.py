@@ -23,7 +23,7 @@ import numpy as np
 from carolus_env import engine
 from carolus_env.engine import rules
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, TERRITORIES, action_parts
-from carolus_env.engine.state import States, as_states, single, winning_teams
+from carolus_env.engine.state import States, single, winning_teams
 from carolus_env.notation.positions import TEAM_LETTERS, to_line
 from carolus_env.records import Played, play_events
 from carolus_env.system.untrusted import shown
@@ -180,7 +180,7 @@ def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
     Raises:
         ValueError, TypeError: see `turn_texts`.
     """
-    first, played = as_states(start, "start")[0], list(play_events(start, events))
+    first, played = single(start, "start")[0], list(play_events(start, events))
     lines, current = [to_line(first)], None
     for turn in _texts(played):
         if turn.round != current:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine import chance, rules
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.state import STATE, States, as_states, single
+from carolus_env.engine.state import STATE, States, single
 from carolus_env.records import position
 from carolus_env.system import files, options, untrusted
 from carolus_env.system.untrusted import DataError, get, integer, integers, only, shown
@@ -125,11 +125,8 @@ def _check_result(result: Record) -> None:
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
     """Write a file of records, one a line; compressed when the name ends in ``.gz``.
 
-    After any error a file that was already there is unchanged. ``-`` is the standard output.
-
-    Raises:
-        RecordError: for something that `read_records` would not read back.
-        OSError: when the file cannot be written.
+    ``-`` is the standard output. What `read_records` would not read back is a `RecordError`; after
+    any error a file that was already there is unchanged.
     """
     with files.replacing(path) as file:
         if is_gzip(path):
@@ -159,12 +156,8 @@ def is_gzip(path: str | Path) -> bool:
 def read_records(path: str | Path) -> Iterator[tuple[int, Record]]:
     """Yield the line number (from 1) and the record of each game in a file, plain or gzip.
 
-    Blank lines are skipped; ``-`` is the standard input. If the file is cut short, every complete
-    game is read before the error is raised.
-
-    Raises:
-        RecordError: at the first line that is not a record, with path, line and reason.
-        OSError: when the file cannot be opened or read.
+    Blank lines are skipped; ``-`` is the standard input. The first line that is not a record is a
+    `RecordError` with path, line and reason, after the games before it, as in a file cut short.
     """
     for line, entry in scan_records(path):
         if isinstance(entry, RecordError):
@@ -228,7 +221,7 @@ def make_record(
     forfeit is neither an event nor a result: its ``result`` is None.
 
     Args:
-        start: ``(1,)`` a game as ``engine.new_games(..., roll=False)`` gives it.
+        start: one game, as ``engine.new_games(..., roll=False)`` gives it.
         legal, state: note the legal actions, and the state, before each action.
         dice: ``(players,)`` uint64, the generators of a game in which each seat rolled with a
             separate one (`kernels.turns.roll_dealt`). None: all rolled with that in ``start``.
@@ -236,15 +229,16 @@ def make_record(
     Raises:
         ValueError: when ``start`` is no such game, or an action is illegal (`IllegalActionError`)
             or comes after the end; a note names its index in ``actions``.
-        TypeError: when an action is not an integer.
     """
-    game = _one(start).copy()
-    if not position.are_set_ups(start)[0]:
-        phase = rules.PHASE_NAMES[start["phase"][0]]
+    game = single(start, "start")
+    if not position.are_set_ups(game)[0]:
+        phase = rules.PHASE_NAMES[game["phase"][0]]
         raise ValueError(
             "start must be a game before its first roll, as new_games(..., roll=False) gives it; "
-            f"this one is in round {start['round'][0]}, phase {phase}"
+            f"this one is in round {game['round'][0]}, phase {phase}"
         )
+    first_player = int(game["order"][0, 0])
+    territories = game["region_paladins"][0, :, : rules.TERRITORIES].argmax(axis=0).tolist()
     dice = None if dice is None else dice.copy()
     events = _rolled(game, dice)
     options.instance("actions", actions, Iterable, "action numbers")
@@ -261,13 +255,11 @@ def make_record(
             error.add_note(f"It is actions[{index}] of the record to be made.")
             raise
         events += [event, *_rolled(game, dice)]
-    on_regions = start["region_paladins"][0, :, : rules.TERRITORIES]
-    first_player = int(start["order"][0, 0])
     return {
         "format": FORMAT,
         "version": VERSION,
-        "rules": engine.rules_of(start[0]).to_dict(),
-        "setup": {"territories": on_regions.argmax(axis=0).tolist(), "first_player": first_player},
+        "rules": engine.rules_of(game[0]).to_dict(),
+        "setup": {"territories": territories, "first_player": first_player},
         "events": events,
         "result": result_of(game),
     }
@@ -293,12 +285,6 @@ def state_of(game: np.void | States) -> dict[str, Any]:
     return {key: full[key] for key in position.STATE_KEYS}
 
 
-def _one(start: States) -> States:
-    if len(as_states(start, "start")) != 1:
-        raise ValueError(f"start must be a batch of one game, got {len(start)}")
-    return start
-
-
 def result_of(game: np.void | States) -> dict[str, Any] | None:
     """Return the ``result`` object of a record: None for an unfinished or forfeited game."""
     states = single(game)
@@ -317,10 +303,8 @@ def result_of(game: np.void | States) -> dict[str, Any] | None:
 def start_of(record: Record, *, seed: int = 0) -> States:
     """Set up the game of a record before its first roll, a batch of one; its events are ignored.
 
-    A record holds no generator: ``seed`` is that of the dice, should the game be played on.
-
-    Raises:
-        RecordError: when its rules or its set-up are missing or impossible.
+    A record holds no generator: ``seed`` is that of the dice, should the game be played on. Rules
+    or a set-up that are missing or impossible are a `RecordError`.
     """
     kind, territories, first_player = read_setup(record)
     return engine.new_games(
@@ -331,10 +315,8 @@ def start_of(record: Record, *, seed: int = 0) -> States:
 def positions(record: Record) -> States:
     """Return the game of a record before each event, and after the last, ``(events + 1,)``.
 
-    The events' ``legal`` and ``state`` and the result are not compared: see `replay`.
-
-    Raises:
-        RecordError: when it is no record, or an event is not due or against the rules.
+    The events' ``legal`` and ``state`` and the result are not compared: see `replay`. What is no
+    record, or has an event that is not due or against the rules, is a `RecordError`.
     """
     start = start_of(check_record(record))
     passed = bytearray(start.tobytes())
@@ -377,10 +359,8 @@ def play_event(game: States, event: Mapping[str, Any]) -> None:
     """Play one event in place in a game, ``(1,)``: a given roll or a decision. No dice are rolled.
 
     An event is ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
-
-    Raises:
-        ValueError: when it is not due, of another player, or against the rules.
-        TypeError: when the action is not an integer of at most 64 bits. The game has not changed.
+    One that is not due, of another player, or against the rules is a ValueError, an action that is
+    no integer of 64 bits a TypeError. Then the game has not changed.
     """
     seat = int(game["player"][0])
     if event.get("player", seat) != seat:
@@ -394,10 +374,9 @@ def play_event(game: States, event: Mapping[str, Any]) -> None:
 def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Played]:
     """Play events one after another, each on a copy of the game; ``start`` does not change.
 
-    Raises:
-        ValueError, TypeError: see `play_event`; a note names the event.
+    Errors are those of `play_event`; a note names the event.
     """
-    game = _one(start)
+    game = single(start, "start")
     for number, event in enumerate(events):
         before, game = game, engine.copy(game)
         try:
