@@ -19,27 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.engine import state as layout
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.rules import (
-    CLANS,
-    FACES,
-    MAX_PLAYERS,
-    PALADINS_LAID_OUT,
-    ROLL,
-    TERRITORIES,
-    Rules,
-)
-from carolus_env.engine.state import (
-    KEPT_FIELDS,
-    OPTION_FIELDS,
-    STATE,
-    Ints,
-    States,
-    as_states,
-    check_buffer,
-    check_rows,
-    single,
-)
+from carolus_env.engine.rules import CLANS, FACES, MAX_PLAYERS, ROLL, TERRITORIES, Rules
+from carolus_env.engine.state import Ints, States, as_states, check_rows
 from carolus_env.system.arrays import I64, U8, U64, Bits, Records
 from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.options import instance, whole_number, whole_numbers
@@ -100,11 +83,12 @@ def _set_up(states: Records, shuffle: bool, first_players: I64) -> None:
 
 def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     clans = whole_numbers("territories", value, (TERRITORIES,), (n, TERRITORIES))
+    each = TERRITORIES // CLANS
     for row in np.atleast_2d(clans):
-        if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), PALADINS_LAID_OUT)):
+        if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), each)):
             raise ValueError(
-                f"territories must hold each clan 0 to {CLANS - 1} exactly "
-                f"{PALADINS_LAID_OUT} times, got {row.tolist()}"
+                f"territories must hold each clan 0 to {CLANS - 1} exactly {each} times, "
+                f"got {row.tolist()}"
             )
     return clans
 
@@ -112,9 +96,9 @@ def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
 def blank_games(rules: Rules, n: int) -> States:
     """Return ``n`` records that hold only the rules, without a set-up."""
     instance("rules", rules, Rules, "carolus_env.Rules")
-    states = np.zeros(n, STATE)
+    states = np.zeros(n, layout.STATE)
     for option, code in rules.to_codes().items():
-        states[OPTION_FIELDS[option]] = code
+        states[layout.OPTION_FIELDS[option]] = code
     states["teams"] = rules.teams
     states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
     return states
@@ -122,8 +106,8 @@ def blank_games(rules: Rules, n: int) -> States:
 
 def next_games(states: States) -> States:
     """Return new games with the rules and generators of ``states``, at the first decision."""
-    fresh = np.zeros(len(as_states(states)), STATE)
-    kept = [*KEPT_FIELDS]
+    fresh = np.zeros(len(as_states(states)), layout.STATE)
+    kept = [*layout.KEPT_FIELDS]
     fresh[kept] = states[kept]
     _set_up(fresh, True, np.full(len(states), -1))
     roll(fresh)
@@ -132,8 +116,8 @@ def next_games(states: States) -> States:
 
 def rules_of(state: np.void) -> Rules:
     """Return the rules of one game, e.g. ``rules_of(states[0])``."""
-    state = single(state)[0]
-    return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
+    state = layout.single(state)[0]
+    return Rules.from_codes({option: state[name] for option, name in layout.OPTION_FIELDS.items()})
 
 
 # ------------------------------------------------------------------------------------ rolls
@@ -264,7 +248,7 @@ def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None
     Raises:
         IndexError: for a row outside the batch. Then no game has changed.
     """
-    check_buffer("dice", dice, (len(as_states(states)), MAX_PLAYERS), np.uint64)
+    layout.check_buffer("dice", dice, (len(as_states(states)), MAX_PLAYERS), np.uint64)
     if not _roll_dealt(states, dice, rows):
         raise IndexError(f"rows must be from 0 to {len(states) - 1}, got {shown(rows)}")
 
@@ -304,7 +288,7 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
     """Check that there is one stream for each game, which a kernel can advance."""
-    check_buffer("generators", generators, states.shape, np.uint64)
+    layout.check_buffer("generators", generators, states.shape, np.uint64)
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -21,18 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import rules
+from carolus_env.engine import state as layout
 from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import legal, regions, turns
-from carolus_env.engine.state import (
-    STATE,
-    Ints,
-    States,
-    as_states,
-    check_buffer,
-    check_rows,
-    common_players,
-    single,
-)
+from carolus_env.engine.state import Ints, States, as_states, check_rows, single
 from carolus_env.engine.stepping import first_illegal, play_out_once
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry
@@ -88,7 +80,7 @@ def legal_masks(
     if out is None:
         out = np.empty(shape, np.int8)
     else:
-        check_buffer("out", out, shape, np.int8)
+        layout.check_buffer("out", out, shape, np.int8)
     _write_masks(states, rows, out)
     return out
 
@@ -325,11 +317,11 @@ def playout(
     if getattr(games, "on_gpu", False):
         return Playouts(*games.play_out(generators, repeats, most_decisions))
     check_streams(generators, as_states(states))
-    payoffs = np.zeros((len(states), common_players(states, "returns")), np.float32)
+    payoffs = np.zeros((len(states), layout.common_players(states, "returns")), np.float32)
     decisions = np.zeros(len(states), np.int64)
 
     def play_out(rows: slice) -> None:
-        results = np.zeros(1, STATE), payoffs[rows], decisions[rows]
+        results = np.zeros(1, layout.STATE), payoffs[rows], decisions[rows]
         _play_out(states[rows], generators[rows], repeats, most_decisions, *results)
 
     together(play_out, runs(len(states), threads))

@@ -13,6 +13,7 @@ Use `Game` for a tree, a notebook or an environment with one game, and `GameBatc
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,16 +76,9 @@ class Game:
     """
 
     __slots__ = (
-        "_history",
-        "_observed",
-        "legal_actions",
-        "mask",
-        "observation",
-        "over",
-        "phase",
-        "player",
+        "_history", "_observed", "legal_actions", "mask", "observation", "over", "phase", "player",
         "states",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -105,17 +99,15 @@ class Game:
         self.observation: npt.NDArray[Any] | None = None
         self._observed: tuple[Any, Any, Any] = None, None, None
         if observe is not None:
-            self._observe(observing.observation_dtype("observe", observe))
+            dtype = observing.observation_dtype("observe", observe)
+            players = int(self.states["players"][0])
+            raw = np.zeros((1, observing.length(players)), np.uint8)
+            self.observation, self._observed = raw[0], (raw, None, None)
+            if dtype == np.float32:
+                scaled = np.zeros(raw.shape, np.float32)
+                self.observation = scaled[0]
+                self._observed = raw, observing.scales(players), scaled
         self.refresh()
-
-    def _observe(self, dtype: np.dtype[Any]) -> None:
-        """Make the buffers that observations are written into."""
-        players = int(self.states["players"][0])
-        raw = np.zeros((1, observing.length(players)), np.uint8)
-        self.observation, self._observed = raw[0], (raw, None, None)
-        if dtype == np.float32:
-            scaled = np.zeros(raw.shape, np.float32)
-            self.observation, self._observed = scaled[0], (raw, observing.scales(players), scaled)
 
     # -------------------------------------------------------------------------------- playing
 
@@ -127,12 +119,8 @@ class Game:
                 ``"d3"`` or ``"2 red>court"``, or several separated by commas.
 
         Raises:
-            IllegalActionError: for an illegal action number.
+            IllegalActionError: for an illegal action number. The game is then as it was.
             NotationError: for text that is not a legal move; it lists the legal ones.
-            ValueError: when the game is over.
-            TypeError: when the action is neither a whole number nor text.
-
-        After an error the game is as it was.
         """
         try:  # costs nothing for numbers, which searches and environments play
             number = operator.index(action)  # type: ignore[arg-type]
@@ -158,9 +146,7 @@ class Game:
     def undo(self) -> int:
         """Take the last decision back, with the dice rolled after it, and return its action number.
 
-        Raises:
-            ValueError: when the game was made without ``history=True``.
-            IndexError: when there is no decision to take back.
+        Without one it is an IndexError; it needs ``history=True``.
         """
         if self._history is None:
             raise ValueError("undo needs a game that keeps its history: Game(..., history=True)")
@@ -242,16 +228,11 @@ class Game:
 
     @classmethod
     def from_text(cls, text: str, *, seed: int | None = None, **options: Any) -> Game:
-        """Return the game of a position in the notation.
+        """Return the game of a position in the notation, one line, as `to_text` gives it.
 
-        Args:
-            text: one line, as `to_text` gives it.
-            seed: a new generator for the dice to come, instead of the text's; where neither gives
-                one, that of seed 0.
-            options: ``observe`` and ``history``, as for `Game`.
-
-        Raises:
-            PositionError: for text that cannot be read, or a position that no game can reach.
+        ``seed`` gives a new generator for the dice to come, instead of the text's; with neither it
+        is that of seed 0. Options are ``observe`` and ``history``. Text that cannot be read, or a
+        position that no game can reach, is a `PositionError`.
         """
         from carolus_env.notation import from_text
 
@@ -263,35 +244,27 @@ class Game:
 
     @classmethod
     def from_bytes(cls, data: bytes, **options: Any) -> Game:
-        """Return the game that `to_bytes` wrote; ``options`` as for `from_text`.
-
-        Raises:
-            ValueError: when the bytes are not those of one game.
-            PositionError: for a position that no game can reach.
-        """
+        """Return the game that `to_bytes` wrote; options and errors are those of `from_text`."""
         return cls(state=from_bytes(data), **options)
 
     # -------------------------------------------------------------------------------- copies
 
     def copy(self) -> Game:
         """Return an independent copy, with the dice to come and the history."""
-        return _continued(self.states, self._dtype(), self._history)
+        make, parts = self.__reduce__()
+        return make(*parts)
 
     clone = __copy__ = copy
-
-    def _dtype(self) -> str | None:
-        return None if self.observation is None else self.observation.dtype.name
 
     def __deepcopy__(self, memo: dict[int, object]) -> Game:
         return self.copy()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_continued, (self.states, self._dtype(), self._history))
+    def __reduce__(self) -> tuple[Callable[..., Game], tuple[Any, ...]]:
+        observe = None if self.observation is None else self.observation.dtype.name
+        return _continued, (self.states, observe, self._history)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Game):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
+        return self.to_bytes() == other.to_bytes() if isinstance(other, Game) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.to_bytes())

@@ -19,16 +19,7 @@ from carolus_env import engine
 from carolus_env.engine import rules
 from carolus_env.engine import state as layout
 from carolus_env.engine.chance import seed_generators
-from carolus_env.engine.rules import (
-    CLAN_NAMES,
-    CLANS,
-    DISCS,
-    NOBODY,
-    PHASE_NAMES,
-    REASON_NAMES,
-    TERRITORIES,
-    Rules,
-)
+from carolus_env.engine.rules import CLANS, DISCS, NOBODY, PHASE_NAMES, TERRITORIES, Rules
 from carolus_env.engine.state import CIRCLE, FIELDS, STATE, States, winning_teams
 from carolus_env.system import options, untrusted
 from carolus_env.system.arrays import Bools
@@ -39,10 +30,8 @@ STATE_KEYS: Final = (
     "discs_in_hand", "discs_played", "castles", "placements_left",
 )  # fmt: skip
 """The keys of `to_dict` that all implementations share: a record's ``state``."""
-_NUMBERS: Final = (
-    "round", "courts", "control", "reserves", "crowns", "supply", "discs_played", "castles",
-    "placements_left", "order", "dice_due",
-)  # fmt: skip
+_OTHERS: Final = ("phase", "player", "regions", "discs_in_hand")
+_NUMBERS: Final = (*(key for key in STATE_KEYS if key not in _OTHERS), "order", "dice_due")
 """The keys whose values are those of a field of the state, less unused seats and teams."""
 _FIELDS: Final = {field.name: field for field in FIELDS}
 
@@ -52,18 +41,10 @@ class PositionError(ValueError):
 
 
 def from_bytes(data: bytes) -> States:
-    """Return the batch that `to_bytes` wrote; each game is checked.
-
-    Raises:
-        ValueError: when the length is not a multiple of the record's.
-        PositionError: for a position that no game can reach, see `check_positions`.
-    """
+    """Return the batch that `to_bytes` wrote; `PositionError` where no game can reach one of it."""
     options.instance("data", data, (bytes, bytearray, memoryview), "bytes")
-    if len(data) % STATE.itemsize:
-        raise ValueError(
-            f"data of {len(data)} bytes are not a whole number of games of {STATE.itemsize} bytes "
-            "each"
-        )
+    if len(data) % (size := STATE.itemsize):
+        raise ValueError(f"{len(data)} bytes are not a whole number of games of {size} bytes each")
     states = np.frombuffer(data, STATE).copy()
     check_positions(states)
     return states
@@ -163,7 +144,7 @@ def _faults(s: States, kind: Rules) -> Iterator[_Fault]:
 
 
 def _paladins(s: States, kind: Rules) -> Iterator[_Fault]:
-    clans, names = (np.tile(each, (len(s), 1)) for each in (range(CLANS), CLAN_NAMES))
+    clans, names = (np.tile(each, (len(s), 1)) for each in (range(CLANS), rules.CLAN_NAMES))
     courts = s["courts"][:, : kind.players].astype(int)
     total = s["region_paladins"].sum(axis=2, dtype=int) + courts.sum(axis=1) + s["supply"]
     total += s["reserves"].sum(axis=1, dtype=int)
@@ -339,27 +320,27 @@ def to_dict(state: np.void) -> dict[str, Any]:
     """
     kind = engine.rules_of(state)
     count, over = int(state["regions"]), state["phase"] == rules.OVER
-    firsts = state["region_first"].astype(int)
-    regions = []
-    for i in ((state["emperor"] + k) % count for k in range(count)):
-        size = (firsts[(i + 1) % count] - firsts[i]) % TERRITORIES
-        regions.append(
-            {
-                "territories": [int(firsts[i] + k) % TERRITORIES for k in range(size)],
-                "paladins": state["region_paladins"][:, i].tolist(),
-                "owner": int(state["region_owner"][i]),
-                "castles": int(state["region_castles"][i]),
-            }
-        )
-    data = {key: state[key][tuple(map(slice, _shape(key, kind)))].tolist() for key in _NUMBERS}
+    firsts = state["region_first"][:count].astype(int)
+    sizes = (np.roll(firsts, -1) - firsts) % TERRITORIES
+    data: dict[str, Any] = {
+        key: state[key][tuple(map(slice, _shape(key, kind)))].tolist() for key in _NUMBERS
+    }
     hands = state["discs_in_hand"][: kind.players, None] >> np.arange(DISCS) & 1
     data |= {
         "phase": PHASE_NAMES[state["phase"]],
         "player": None if over else int(state["player"]),
-        "regions": regions,
+        "regions": [
+            {
+                "territories": [int(firsts[i] + k) % TERRITORIES for k in range(sizes[i])],
+                "paladins": state["region_paladins"][:, i].tolist(),
+                "owner": int(state["region_owner"][i]),
+                "castles": int(state["region_castles"][i]),
+            }
+            for i in np.roll(np.arange(count), -int(state["emperor"]))
+        ],
         "discs_in_hand": [(np.flatnonzero(hand) + 1).tolist() for hand in hands],
     }
-    result = {"reason": REASON_NAMES[state["reason"]], "winners": winning_teams(state)}
+    result = {"reason": rules.REASON_NAMES[state["reason"]], "winners": winning_teams(state)}
     more = {"rules": kind.to_dict(), "order": data["order"], "dice_due": data["dice_due"]}
     more |= {"result": result if over else None, "generator": f"{int(state['generator']):016x}"}
     return {key: data[key] for key in STATE_KEYS} | more
@@ -371,13 +352,9 @@ def to_dict(state: np.void) -> dict[str, Any]:
 def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
     """Set up any position that a game can reach; a batch of one game, ``(1,)`` of dtype `STATE`.
 
-    Args:
-        data: a dict of `to_dict`. ``castles``, ``dice_due``, ``generator`` and, unless the game
-            is over, ``result`` may be missing; so may ``order`` where the discs played decide it.
-        seed: of a new generator for the dice to come, instead of the position's.
-
-    Raises:
-        PositionError: naming what is missing or impossible.
+    Of a dict of `to_dict`, ``castles``, ``dice_due``, ``generator`` and, unless the game is over,
+    ``result`` may be missing; so may ``order`` where the discs played decide it. ``seed`` gives a
+    new generator for the dice to come. A `PositionError` names what is missing or impossible.
     """
     try:
         states = _read(untrusted.check(data, dict, "it"), seed)
@@ -417,8 +394,8 @@ def _read(data: Mapping[str, Any], seed: int | None) -> States:
     _read_hands(s, data, kind.players)
     _read_regions(s, data, kind.teams)
     if over:
-        end = get(data, "result", dict)
-        s["reason"] = REASON_NAMES.index(one_of(end, "reason", REASON_NAMES[1:], "result"))
+        end, known = get(data, "result", dict), rules.REASON_NAMES
+        s["reason"] = known.index(one_of(end, "reason", known[1:], "result"))
         winners = {*integers(end, "winners", "result")}
         if not winners <= {*range(kind.teams)}:
             raise DataError(
