@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,18 +39,18 @@ def paladin_words(counts: Iterable[int]) -> str:
 
 def board_words(state: np.void, names: Sequence[str]) -> list[str]:
     """Describe one game for screen readers: a sentence for each region, then for each seat."""
-    rules, seats = engine.rules_of(state), []
+    rules = engine.rules_of(state)
     teams = team_names(rules, names)
-    regions = [region_words(state, region, teams) for region in range(int(state["regions"]))]
+    words = [region_words(state, region, teams) for region in range(int(state["regions"]))]
     for seat, name in enumerate(names):
         clans = [CLAN_NAMES[clan] for clan in np.flatnonzero(state["control"] == seat)]
         castles = counted(int(state["castles"][rules.team(seat)]), "castle")
-        seats.append(
+        words.append(
             f"{name}, {castles} of {rules.castles_to_win}: controls "
             f"{', '.join(clans) or 'no clan'}; court {paladin_words(state['courts'][seat])}; "
             f"reserve {paladin_words(state['reserves'][seat])}"
         )
-    return regions + seats
+    return words
 
 
 def region_words(state: np.void, region: int, teams: Sequence[str]) -> str:
@@ -155,7 +155,7 @@ def emperor_step(before: np.void, after: np.void, action: int, teams: Sequence[s
     """Describe a move of the Emperor, given the game before and after it."""
     region = action_parts(action).number % int(before["regions"])
     circle = engine.strengths(before)
-    owner, changes, effect, reason = _stop(before, region, circle, teams, _does)
+    owner, changes, effect, reason = _stop(before, region, circle, teams, would=False)
     text = f"{effect}, {reason}"
     if changes:
         text += f"; now {counted(int(after['castles'][owner]), 'castle')}"
@@ -167,16 +167,18 @@ def emperor_step(before: np.void, after: np.void, action: int, teams: Sequence[s
 
 
 def _stop(
-    state: np.void,
-    region: int,
-    circle: Iterable[Any],
-    teams: Sequence[str],
-    does: Callable[[str, str], str],
+    state: np.void, region: int, circle: Iterable[Any], teams: Sequence[str], *, would: bool
 ) -> tuple[int, bool, str, str]:
     """Describe a stop of the Emperor: the owner then, whether that is new, the effect, the reason.
 
-    ``circle`` is of `engine.strengths`; ``does`` makes a clause of a subject and a verb.
+    ``circle`` is of `engine.strengths`.
     """
+
+    def does(subject: str, verb: str) -> str:
+        if would:
+            return f"{subject} would {verb}"
+        return f"{subject} {verb}" if " and " in subject else f"{subject} {verb}s"  # partners
+
     powers, strongest = (of[region].tolist() for of in circle)
     at = (int(state["emperor"]) + region) % int(state["regions"])
     owner = int(state["region_owner"][at])
@@ -191,15 +193,6 @@ def _stop(
     castles = int(state["region_castles"][at])
     taken = "a castle" if castles == 1 else f"{castles} castles"
     return strongest, True, f"{does(team, 'take')} {taken} from {teams[owner]}", reason
-
-
-def _does(subject: str, verb: str) -> str:
-    """Return a clause: ``Ann builds``, and of partners ``Ann and Bob build``."""
-    return f"{subject} {verb}" if " and " in subject else f"{subject} {verb}s"
-
-
-def _would(subject: str, verb: str) -> str:
-    return f"{subject} would {verb}"
 
 
 def _others(numbers: Sequence[int], first: int) -> str:
@@ -221,7 +214,7 @@ def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
 
 
 def _region(state: np.void, region: int, circle: Any, teams: Sequence[str]) -> Region:
-    _, _, effect, reason = _stop(state, region, circle, teams, _would)
+    _, _, effect, reason = _stop(state, region, circle, teams, would=True)
     strengths = circle[0][region].tolist()
     return Region(region_text(state, region), strengths, f"{effect}, {reason}")
 
@@ -247,10 +240,8 @@ def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[st
     """Say how many paladins of a clan each player has at court, and who controls it."""
     courts = per_team(after["courts"][: len(names), clan].tolist(), names)
     old, new = (int(state["control"][clan]) for state in (before, after))
-    if new == NOBODY:
-        who = "nobody controls it"
-    else:
-        who = f"{names[new]} {'takes' if new != old else 'keeps'} control"
+    who = f"{names[new]} {'takes' if new != old else 'keeps'} control"
+    who = "nobody controls it" if new == NOBODY else who
     return f"{CLAN_NAMES[clan]} at court: {courts}; {who}"
 
 

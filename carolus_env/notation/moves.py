@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -42,11 +42,7 @@ class NotationError(ValueError):
 
 
 def region_text(state: np.void, region: int) -> str:
-    """Return a region's territories clockwise from the Emperor's: ``7``, ``7-9``, ``14-0``.
-
-    Raises:
-        ValueError: for a region that the circle does not have.
-    """
+    """Return the territories of a region, counted from the Emperor's: ``7``, ``7-9``, ``14-0``."""
     count = int(state["regions"])
     if not 0 <= region < count:
         raise ValueError(f"region must be from 0 to {count - 1}, got {region!r}")
@@ -59,11 +55,8 @@ def region_text(state: np.void, region: int) -> str:
 def move_text(state: np.void, action: int, times: int = 1) -> str:
     """Return a decision of the player to move in game ``states[i]``, with its outcome.
 
-    Crowns and paladins can be played several ``times`` in a row; the game does not change.
-
-    Raises:
-        IllegalActionError: when the action is illegal, or cannot be played so often.
-        ValueError: when no decision is due, or ``times`` is impossible.
+    Crowns and paladins can be played several ``times`` in a row; the game does not change. What
+    cannot be played, or not so often, is an `IllegalActionError` or another ValueError.
     """
     action = operator.index(action)
     if times != 1 and (times < 1 or action_parts(action).kind not in ("crown", "place")):
@@ -87,18 +80,12 @@ def event_text(before: np.void, event: Mapping[str, Any], after: np.void, times:
     return number + decision_text(before, action) + outcome_text(before, action, after)
 
 
-def roll_text(faces: Iterable[int]) -> str:
-    """Return the faces of a roll in their order, e.g. ``rolls red blue crown``.
-
-    Raises:
-        ValueError: for a face that no die has.
-    """
-    names = []
+def roll_text(faces: Sequence[int]) -> str:
+    """Return the faces of a roll in their order, e.g. ``rolls red blue crown``."""
     for face in faces:
         if not 0 <= face <= rules.CROWN:
             raise ValueError(f"a die shows 0 to {rules.CROWN}, got {face!r}")
-        names.append(FACE_NAMES[face])
-    return " ".join(["rolls", *names])
+    return " ".join(["rolls", *(FACE_NAMES[face] for face in faces)])
 
 
 def legal_text(state: np.void) -> str:
@@ -162,24 +149,14 @@ def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
     """Yield a text for each player's turn; equal moves become ``2 blue>7-9``.
 
     A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
-
-    Args:
-        start: ``(1,)`` the game before its first event: of a record ``records.start_of(it)``, or
-            any position. It does not change.
-        events: events of a record: ``{"roll": faces}`` or ``{"action": number}``.
-
-    Raises:
-        ValueError, TypeError: for an event that cannot be played; see `records.play_events`.
+    ``start`` is the game before the first event: of a record ``records.start_of(it)``, or any
+    position; an event that cannot be played is an error of `records.play_events`.
     """
     return _texts(play_events(start, events))
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
-    """Return a whole game: start, a line for each player's turn, and what is due or the ending.
-
-    Raises:
-        ValueError, TypeError: see `turn_texts`.
-    """
+    """Return a whole game: start, each of `turn_texts` in a line, and what is due or the ending."""
     first, played = single(start, "start")[0], list(play_events(start, events))
     lines, current = [to_line(first)], None
     for turn in _texts(played):
@@ -267,10 +244,8 @@ def read_move(state: np.void, text: str) -> list[int]:
     """Parse the actions of a text: one, or several equal ones for ``2 blue>7-9``.
 
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
-    region names it. The outcome of the move may be left out, but not in part.
-
-    Raises:
-        NotationError: with what was expected and what is legal.
+    region names it. The outcome of the move may be left out, but not in part. A `NotationError`
+    says what was expected and what is legal.
     """
     phase = int(state["phase"])
     if phase not in _FORMS:
@@ -306,10 +281,8 @@ def read_move(state: np.void, text: str) -> list[int]:
 def read_moves(state: np.void, text: str, *, roll: bool = False) -> list[int]:
     """Parse the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
 
-    With ``roll`` the game's own generator rolls between them, otherwise a due roll ends them.
-
-    Raises:
-        NotationError: for the first that cannot be read or played after those before it.
+    With ``roll`` the game's own generator rolls between them, otherwise a due roll ends them. The
+    first that cannot be read, or played after those before it, is a `NotationError`.
     """
     game, actions = single(state), []
     for move in text.split(","):

@@ -15,16 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env.engine.rules import (
-    CLAN_NAMES,
-    CLANS,
-    NOBODY,
-    OPTIONS,
-    PHASE_NAMES,
-    PLACE,
-    TERRITORIES,
-    Rules,
-)
+from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY, OPTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import States
 from carolus_env.records.position import PositionError, from_dict, read_rules, to_dict
 from carolus_env.system.options import value_text
@@ -32,8 +23,7 @@ from carolus_env.system.untrusted import DataError, shown
 
 CLAN_LETTERS: Final = "rpbyg"  # red, pink, blue, yellow, green
 TEAM_LETTERS: Final = "ABC"
-_OVER, _PLACING = "over", PHASE_NAMES[PLACE]
-_NONE = "-"
+_OVER, _PLACING, _NONE = "over", "place", "-"
 
 
 class Field(NamedTuple):
@@ -125,11 +115,8 @@ def from_text(text: str, *, seed: int | None = None) -> States:
     """Return the game that `to_line` wrote, or that a person typed, as a batch of one.
 
     ``seed`` is that of a new generator for the dice to come, instead of the text's; with neither,
-    it is 0.
-
-    Raises:
-        PositionError: naming the field that cannot be read and what was expected, or saying why
-            no game can reach the position.
+    it is 0. A `PositionError` names the field that cannot be read and what was expected, or says
+    why no game can reach the position.
     """
     parts = [" ".join(part.split()) for part in text.split("|")]
     if len(parts) > len(FIELDS):
