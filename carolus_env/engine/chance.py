@@ -141,9 +141,6 @@ def chance_outcomes(dice: int) -> Outcomes:
     """Return all outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
 
     ``states["dice_due"]`` is the number of dice that a game waits for.
-
-    Raises:
-        ValueError: for a number of dice that no roll has.
     """
     return _outcomes(whole_number("dice", dice, 1, 9))  # a plain int: 6**dice overflows a uint8
 
@@ -169,15 +166,10 @@ def roll_due(states: States) -> npt.NDArray[np.bool_]:
 
 
 def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
-    """Draw the next roll from each game's own generator, without applying it.
+    """Draw the next roll from each game's own generator, without applying it: ``(M, dice)`` uint8.
 
-    ``apply_roll(states, draw_faces(states))`` is what `step` does.
-
-    Returns:
-        ``(M, dice)`` uint8 faces.
-
-    Raises:
-        ValueError: unless all games wait for a roll of the same number of dice.
+    ``apply_roll(states, draw_faces(states))`` is what `step` does. All games must wait for a roll
+    of the same number of dice.
     """
     rows = check_rows(rows, len(as_states(states)))
     faces = np.empty((len(rows), _dice_due(states, rows)), np.uint8)
@@ -194,14 +186,8 @@ def _draw_faces(states: Records, rows: I64, faces: U8) -> None:
 def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None) -> None:
     """Apply a given roll in each game; then the next decision or roll is due.
 
-    Args:
-        states: ``(N,)`` games that wait for a roll of the same number of dice.
-        faces: ``(M, dice)``, or ``(dice,)`` for every game; 0-4 are the clans, 5 the crown.
-        rows: ``(M,)`` games that roll; None: all.
-
-    Raises:
-        ValueError: when a game waits for no roll or for another number of dice, or for a face
-            that no die has. Then no game has changed.
+    All games must wait for a roll of the same number of dice. ``faces`` are ``(M, dice)``, or
+    ``(dice,)`` for every game; 0-4 are the clans, 5 the crown. After an error no game has changed.
     """
     rows = check_rows(rows, len(as_states(states)))
     shape = (len(rows), _dice_due(states, rows))
@@ -220,12 +206,7 @@ def _apply_roll(states: Records, rows: I64, faces: U8) -> None:
 
 
 def roll(states: States, *, rows: Ints | None = None) -> None:
-    """Roll by each game's own generator where a roll is due, up to the next decision.
-
-    Args:
-        states: ``(N,)`` games, changed in place.
-        rows: ``(M,)`` games to roll in; None: all.
-    """
+    """Roll by each game's own generator where a roll is due, up to the next decision."""
     _roll_on(states, check_rows(rows, len(as_states(states))))
 
 
@@ -238,15 +219,8 @@ def _roll_on(states: Records, rows: I64) -> None:
 def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None:
     """Roll up to the next decision, each seat by a generator of its own.
 
-    Then a seat's rolls do not depend on anyone's decisions. The games' own generators become 0.
-
-    Args:
-        states: ``(N,)`` games, changed in place.
-        dice: ``(N, 4)`` uint64 generators, advanced in place.
-        rows: ``(M,)`` int64, the games to roll in.
-
-    Raises:
-        IndexError: for a row outside the batch. Then no game has changed.
+    Then a seat's rolls do not depend on anyone's decisions. ``dice`` are ``(N, 4)`` generators,
+    advanced in place; the games' own become 0. ``rows`` are int64.
     """
     layout.check_buffer("dice", dice, (len(as_states(states)), MAX_PLAYERS), np.uint64)
     if not _roll_dealt(states, dice, rows):

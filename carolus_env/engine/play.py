@@ -70,10 +70,9 @@ def _ranges(numbers: list[int]) -> str:
 def legal_masks(
     states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
 ) -> npt.NDArray[np.int8]:
-    """Return masks of the legal actions; all 0 where a roll is due or the game is over.
+    """Return masks of the legal actions, ``(M, 95)`` int8: ``out`` where it was given.
 
-    Returns:
-        ``(M, 95)`` int8; ``out`` where it was given.
+    They are all 0 where a roll is due or the game is over.
     """
     rows = check_rows(rows, len(as_states(states)))
     shape = (len(rows), rules.ACTIONS)
@@ -118,8 +117,7 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
 
     Raises:
         IllegalActionError: for an illegal action. Then no game has changed.
-        ValueError: when a game is over or waits for a roll, or an array has the wrong shape.
-        TypeError: when actions are not integers (NaN included).
+        ValueError: when a game is over or waits for a roll.
     """
     rows = check_rows(rows, len(as_states(states)))
     actions = whole_numbers(actions, "actions", len(rows))
@@ -157,15 +155,9 @@ def refusal(states: States, game: int, action: int) -> ValueError:
 def random_actions(
     states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
 ) -> npt.NDArray[np.int64]:
-    """Sample a legal action for each game, uniformly; -1 where no decision is due.
+    """Sample a legal action for each game, uniformly: ``(M,)`` int64, -1 where none is due.
 
-    Args:
-        states: ``(N,)`` games.
-        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place.
-        rows: ``(M,)`` games; None: all.
-
-    Returns:
-        ``(M,)`` int64.
+    ``generators`` are ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place.
     """
     rows = check_rows(rows, len(as_states(states)))
     check_streams(generators, states)
@@ -184,9 +176,8 @@ def _random_actions(states: Records, rows: I64, generators: U64, actions: I64) -
 def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the strength of each team on each region, clockwise from the Emperor's.
 
-    Returns:
-        ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the strictly strongest team,
-        `NOBODY` where there is none.
+    These are ``(regions, teams)`` int64, and ``(regions,)`` int64 the strictly strongest team,
+    `NOBODY` where there is none.
     """
     game = single(state)
     powers = np.zeros((int(game["regions"][0]), int(game["teams"][0])), np.int64)
@@ -259,9 +250,6 @@ def forfeit(states: States, *, rows: Ints | None = None) -> None:
     """End games by forfeit: the team to move loses and the others share the win.
 
     Not a rule of the game: an option of environments for illegal actions.
-
-    Raises:
-        ValueError: when a game is over already.
     """
     rows = check_rows(rows, len(as_states(states)))
     if (states["phase"][rows] == rules.OVER).any():

@@ -170,10 +170,7 @@ def copy(states: States) -> States:
 def pick(states: States, rows: Ints) -> States:
     """Copy the games at ``rows``, ``(M,)``: ``states[rows]``, but faster, as raw bytes.
 
-    Rows may be in any order, and name a game several times.
-
-    Raises:
-        IndexError: when there is no such row.
+    Rows may be in any order, and name a game several times; an unknown one is an IndexError.
     """
     try:
         picked: States = as_states(states).view(RAW)[rows].view(STATE)
