@@ -77,8 +77,7 @@ def _set_up(states: Records, shuffle: bool, first_players: I64) -> None:
         if shuffle:
             turns.shuffle_territories(s)
         turns.lay_out(s)
-        seat = first_players[g]
-        turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))
+        turns.seat_players(s, first_players[g])
 
 
 def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:

@@ -123,12 +123,10 @@ def highs(players: int) -> npt.NDArray[np.uint8]:
 
 def scales(players: int) -> npt.NDArray[np.float32]:
     """Return each entry's factor as float32, ``(length,)``."""
-    return _scales(players).copy()
-
-
-@cache
-def _scales(players: int) -> npt.NDArray[np.float32]:
     return (1.0 / _each_entry(players, "scale")).astype(np.float32)
+
+
+_scales = cache(scales)
 
 
 def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:

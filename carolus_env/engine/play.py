@@ -234,7 +234,7 @@ def _of_seats(
 @entry
 def _write_returns(states: Records, payoffs: F64) -> None:
     for g in range(states.shape[0]):
-        turns.write_returns(states[g], payoffs, g)
+        turns.add_returns(states[g], payoffs, g)
 
 
 @entry

@@ -92,7 +92,7 @@ def note_outcome(s: np.void, g: Int, outcomes: Outcomes) -> None:
     outcomes.truncated[g] = s["reason"] == BY_MAX_ROUNDS
     outcomes.terminated[g] = (s["phase"] == OVER) & (s["reason"] != BY_MAX_ROUNDS)
     if s["phase"] == OVER:
-        turns.write_returns(s, outcomes.rewards, g)
+        turns.add_returns(s, outcomes.rewards, g)
 
 
 @kernel

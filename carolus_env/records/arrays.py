@@ -30,7 +30,7 @@ from carolus_env.engine.stepping import Views, write_views
 from carolus_env.records.position import are_set_ups
 from carolus_env.records.record import Record, check_record, read_records, start_of
 from carolus_env.system import arrays as tensors
-from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bools, Records, int64
+from carolus_env.system.arrays import F32, I8, I64, U8, U64, Bools, Records, int64
 from carolus_env.system.compiler import entry
 from carolus_env.system.files import naming, write_file, write_json
 from carolus_env.system.machine import check_threads, runs, together
@@ -277,7 +277,7 @@ def _note_decisions(games: Packed, data: Arrays, firsts: I64, part: slice) -> st
     _unroll(
         copy(games.starts[part]), games.events, bounds, firsts[part], *views, data.actions,
         data.seats, data.returns, data.dones, data.discounts, np.zeros((1, MOST_DICE), np.uint8),
-        np.zeros((1, MAX_PLAYERS)), np.zeros(MAX_PLAYERS, np.int64), fault,
+        np.zeros(MAX_PLAYERS, np.int64), fault,
     )  # fmt: skip
     row, event = fault.tolist()
     if row < 0:
@@ -330,7 +330,7 @@ def _unroll(
     states: Records, events: U8, bounds: I64, firsts: I64,
     masks: I8 | None, raw: U8 | None, scales: F32 | None, scaled: F32 | None,
     actions: U8, seats: U8, returns: F32, dones: Bools, discounts: F32,
-    faces: U8, payoffs: F64, lasts: I64, fault: I64,
+    faces: U8, lasts: I64, fault: I64,
 ) -> None:  # fmt: skip
     """Play each game's events to its end; ``fault``: the game and the event that are not due."""
     views = Views(masks, raw, scales, scaled)
@@ -361,9 +361,8 @@ def _unroll(
         if event < end or s["phase"] != OVER:
             fault[0], fault[1] = g, event
             return
-        turns.write_returns(s, payoffs, 0)
         for k in range(firsts[g], row):
-            returns[k] = payoffs[0, int64(seats[k])]
+            returns[k] = turns.payoff(s, int64(seats[k]))
         for seat in range(int64(s["players"])):
             if lasts[seat] >= 0:
                 dones[lasts[seat]] = True

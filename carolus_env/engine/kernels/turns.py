@@ -63,8 +63,13 @@ def shuffle_territories(s: np.void) -> None:
 
 @kernel
 def seat_players(s: np.void, first_player: Int) -> None:
-    """Set the opening order of round 1 and of the set-up: clockwise from the first player."""
+    """Set the opening order of round 1 and of the set-up: clockwise from the first player.
+
+    A negative one is drawn.
+    """
     players = int64(s["players"])
+    if first_player < 0:
+        first_player = generator.below(draw(s), players)
     for seat in range(players):
         s["order"][seat] = (first_player + seat) % players
         s["discs_in_hand"][seat] = ALL_DISCS
@@ -93,14 +98,8 @@ def set_up(s: np.void) -> None:
     """Play the set-up of a blank game by its own generator, up to the first decision."""
     shuffle_territories(s)
     lay_out(s)
-    seat_players(s, draw_first_player(s))
+    seat_players(s, rules.NOBODY)
     roll_on(s)
-
-
-@kernel
-def draw_first_player(s: np.void) -> Int:
-    """Draw the first player."""
-    return generator.below(draw(s), int64(s["players"]))
 
 
 # ------------------------------------------------------------------------------------ rolling
@@ -372,13 +371,6 @@ def payoff(s: np.void, seat: Int) -> float:
         return 0.0
     wins = int64(s["winners"]) >> int64(s["team"][seat]) & 1
     return (teams * wins - sharing) / (sharing * (teams - 1))
-
-
-@kernel
-def write_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
-    """Write the payoff of each player."""
-    for seat in range(int64(s["players"])):
-        returns[row, seat] = payoff(s, seat)
 
 
 @kernel
