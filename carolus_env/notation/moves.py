@@ -25,7 +25,7 @@ from carolus_env.engine import rules
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, TERRITORIES, action_parts
 from carolus_env.engine.state import States, single, winning_teams
 from carolus_env.notation.positions import TEAM_LETTERS, to_line
-from carolus_env.records import Played, play_events
+from carolus_env.records import play_events
 from carolus_env.system.untrusted import shown
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
@@ -152,41 +152,39 @@ def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
     ``start`` is the game before the first event: of a record ``records.start_of(it)``, or any
     position; an event that cannot be played is an error of `records.play_events`.
     """
-    return _texts(play_events(start, events))
+    events = [*events]
+    return _texts(events, play_events(start, events))
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
     """Return a whole game: start, each of `turn_texts` in a line, and what is due or the ending."""
-    first, played = single(start, "start")[0], list(play_events(start, events))
-    lines, current = [to_line(first)], None
-    for turn in _texts(played):
+    events = [*events]
+    states = play_events(start, events)
+    lines, current = [to_line(states[0])], None
+    for turn in _texts(events, states):
         if turn.round != current:
             current = turn.round
             lines.append(f"round {current}")
-        team = TEAM_LETTERS[int(first["team"][turn.seat])]
+        team = TEAM_LETTERS[int(states["team"][0, turn.seat])]
         lines.append(f"  {turn.seat} {team}  {turn.text}")
-    return "\n".join([*lines, situation(played[-1].after[0] if played else first)]) + "\n"
+    return "\n".join([*lines, situation(states[-1])]) + "\n"
 
 
-def _texts(events: Iterable[Played]) -> Iterator[TurnText]:
-    for (round_now, seat, _), turn in itertools.groupby(events, _turn_of):
-        runs = [[*run] for _, run in itertools.groupby(turn, _run_of)]
+def _texts(events: Sequence[Mapping[str, Any]], states: States) -> Iterator[TurnText]:
+    def turn_of(at: int) -> tuple[int, ...]:  # a disc is a turn itself
+        before = states[at]
+        return int(before["round"]), int(before["player"]), int(before["phase"] == rules.DISC)
+
+    def run_of(at: int) -> tuple[int, int]:  # equal paladins or crowns are written as one
+        return (events[at]["action"], -1) if states["phase"][at] in REPEATABLE else (-1, at)
+
+    for (round_now, seat, _), turn in itertools.groupby(range(len(events)), turn_of):
+        runs = [[*run] for _, run in itertools.groupby(turn, run_of)]
         texts = (
-            event_text(run[0].before[0], run[0].event, run[-1].after[0], len(run)) for run in runs
+            event_text(states[run[0]], events[run[0]], states[run[-1] + 1], len(run))
+            for run in runs
         )
-        yield TurnText(runs[0][0].number, round_now, seat, ", ".join(texts))
-
-
-def _turn_of(played: Played) -> tuple[int, ...]:
-    """Return round and seat, and what else the events of a turn share; a disc is a turn itself."""
-    before = played.before[0]
-    return int(before["round"]), int(before["player"]), int(before["phase"] == rules.DISC)
-
-
-def _run_of(played: Played) -> tuple[int, int]:
-    """Return a key shared by the events that are written as one: equal paladins or crowns."""
-    repeatable = played.before["phase"][0] in REPEATABLE
-    return (played.event["action"], -1) if repeatable else (-1, played.number)
+        yield TurnText(runs[0][0], round_now, seat, ", ".join(texts))
 
 
 # ------------------------------------------------------------------------------------ what is due

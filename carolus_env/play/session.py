@@ -98,8 +98,8 @@ def _positions(record: Record) -> States:
             passed = states[: same + 1]
     try:
         rest = records.play_events(passed[-1:], events[len(passed) - 1 :])
-        passed = np.concatenate([passed, *(played.after for played in rest)])
-    except (ValueError, TypeError):
+        passed = np.concatenate([passed, rest[1:]])
+    except records.RecordError:
         return records.positions(record)  # says where it breaks the rules
     _KNOWN[:] = [(events, passed), *_KNOWN[:3]]
     return passed

@@ -14,7 +14,6 @@ from carolus_env.records.position import PositionError
 from carolus_env.records.record import (
     LONGEST_NAME,
     Difference,
-    Played,
     Record,
     RecordError,
     check_record,
@@ -36,7 +35,6 @@ from carolus_env.records.record import (
 __all__ = [
     "LONGEST_NAME",
     "Difference",
-    "Played",
     "PositionError",
     "Record",
     "RecordError",

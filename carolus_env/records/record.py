@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -318,14 +318,7 @@ def positions(record: Record) -> States:
     The events' ``legal`` and ``state`` and the result are not compared: see `replay`. What is no
     record, or has an event that is not due or against the rules, is a `RecordError`.
     """
-    start = start_of(check_record(record))
-    passed = bytearray(start.tobytes())
-    try:
-        for played in play_events(start, record["events"]):
-            passed += played.after.tobytes()
-    except (ValueError, TypeError) as error:
-        raise RecordError(f"event {len(passed) // STATE.itemsize - 1}: {error}") from None
-    return np.frombuffer(passed, STATE)
+    return play_events(start_of(check_record(record)), record["events"])
 
 
 def names_of(record: Record) -> tuple[str, ...]:
@@ -346,15 +339,6 @@ def names_of(record: Record) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------ playing
 
 
-class Played(NamedTuple):
-    """An event that was played."""
-
-    number: int  # from 0
-    event: Mapping[str, Any]
-    before: States  # ``(1,)`` the game that waited for it
-    after: States  # ``(1,)`` the game just after it; the next roll is a separate event
-
-
 def play_event(game: States, event: Mapping[str, Any]) -> None:
     """Play one event in place in a game, ``(1,)``: a given roll or a decision. No dice are rolled.
 
@@ -371,20 +355,20 @@ def play_event(game: States, event: Mapping[str, Any]) -> None:
         engine.step(game, np.array([event["action"]]), roll=False)
 
 
-def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Played]:
-    """Play events one after another, each on a copy of the game; ``start`` does not change.
+def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> States:
+    """Return a game before each of some events, and after the last, ``(events + 1,)``.
 
-    Errors are those of `play_event`; a note names the event.
+    The first that `play_event` refuses is a `RecordError`, which says its number.
     """
     game = single(start, "start")
+    passed = bytearray(game.tobytes())
     for number, event in enumerate(events):
-        before, game = game, engine.copy(game)
         try:
             play_event(game, event)
         except (ValueError, TypeError) as error:
-            error.add_note(f"It is event {number} of the game.")
-            raise
-        yield Played(number, event, before, game)
+            raise RecordError(f"event {number}: {error}") from None
+        passed += game.tobytes()
+    return np.frombuffer(passed, STATE)
 
 
 # ------------------------------------------------------------------------------------ comparing
