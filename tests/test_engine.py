@@ -315,7 +315,7 @@ def test_an_action_is_legal_where_the_mask_has_it_and_no_other_number_is():
         np.testing.assert_array_equal(engine.are_legal(games, asked[:2], rows=rows), expected[rows])
     for one in (games[1], games[1:2]):
         assert engine.legal_actions(one).tolist() == np.flatnonzero(masks[1]).tolist()
-    with pytest.raises(TypeError, match="state must be one game"):
+    with pytest.raises(ValueError, match="state must be one game"):
         engine.legal_actions(games)
 
 

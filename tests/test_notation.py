@@ -207,5 +207,5 @@ def test_a_turn_has_one_text_and_what_is_alike_is_counted():
 def test_an_event_that_cannot_be_is_refused_with_its_index():
     record = record_of(Rules(), seed=5)
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
-    with pytest.raises(RecordError, match="^event 4: "):
+    with pytest.raises(RecordError, match=r"^event 4: "):
         notation.turn_texts(start_of(record), events)

@@ -110,9 +110,10 @@ def test_a_record_starts_before_the_first_roll_only_and_a_forfeit_is_no_result()
     for wrong in (game, rolled, doctored, forfeited):
         with pytest.raises(ValueError, match=r"before its first roll.*this one is in round"):
             make_record(wrong, [])
-    for several in (engine.new_games(Rules(), 2, seed=1, roll=False), [start]):
-        with pytest.raises(TypeError, match="start must be one game"):
-            make_record(several, [])
+    with pytest.raises(ValueError, match=r"one game.* 2"):
+        make_record(engine.new_games(Rules(), 2, seed=1, roll=False), [])
+    with pytest.raises(TypeError, match="start must be"):
+        make_record([start], [])
 
 
 def test_dice_beyond_the_record_are_of_the_given_seed_and_a_wrong_event_is_named():

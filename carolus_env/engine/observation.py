@@ -199,10 +199,9 @@ def observe(
             raise ValueError(f"viewers must be {len(rows)} seats from 0 to {players - 1}")
         seats = np.array(values, np.int64)
     if dtype == np.uint8:
-        _observe(states, rows, seats, out)
+        _observe(states, rows, seats, out, None, None)
     else:
-        one_row = np.empty((1, shape[1]), np.uint8)
-        _observe_scaled(states, rows, seats, _scales(players), one_row, out)
+        _observe(states, rows, seats, np.empty((1, shape[1]), np.uint8), _scales(players), out)
     return out
 
 
@@ -218,36 +217,28 @@ def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 @entry
-def _observe(states: Records, rows: I64, viewers: I64, out: U8) -> None:
-    for i in range(rows.shape[0]):
-        write_observation(states[rows[i]], viewers[i], out, i)
-
-
-@entry
-def _observe_scaled(
-    states: Records, rows: I64, viewers: I64, scale: F32, raw: U8, out: F32
+def _observe(
+    states: Records, rows: I64, viewers: I64, raw: U8, scales: F32 | None, scaled: F32 | None
 ) -> None:
     for i in range(rows.shape[0]):
-        write_observation(states[rows[i]], viewers[i], raw, 0)
-        scale_observation(raw, 0, scale, out, i)
+        write_observation(states[rows[i]], viewers[i], i, raw, scales, scaled)
 
 
 @kernel
-def scale_observation(raw: U8, raw_row: Int, scale: F32, out: F32, row: Int) -> None:
-    """Write the row of raw numbers times its scales into ``out[row]``."""
-    for i in range(out.shape[1]):
-        out[row, i] = np.float32(raw[raw_row, i]) * scale[i]
-
-
-@kernel
-def write_observation(s: np.void, viewer: Int, out: U8, row: Int) -> None:
-    """Write the blocks of `layout` into ``out[row]``."""
+def write_observation(
+    s: np.void, viewer: Int, row: Int, raw: U8, scales: Any, scaled: F32 | None
+) -> None:
+    """Write the blocks of `layout` into ``raw[row]``; or, by way of ``raw[0]``, ``scaled[row]``."""
+    out = raw[row if scaled is None else 0]
     if s["players"] == 2:
-        write_blocks(s, viewer, OFFSETS_2, out[row])
+        write_blocks(s, viewer, OFFSETS_2, out)
     elif s["players"] == 3:
-        write_blocks(s, viewer, OFFSETS_3, out[row])
+        write_blocks(s, viewer, OFFSETS_3, out)
     else:
-        write_blocks(s, viewer, OFFSETS_4, out[row])
+        write_blocks(s, viewer, OFFSETS_4, out)
+    if scaled is not None:
+        for i in range(scaled.shape[1]):
+            scaled[row, i] = np.float32(out[i]) * scales[i]
 
 
 @kernel

@@ -153,7 +153,8 @@ def single(state: np.void | States, what: str = "state") -> States:
     """Return a copy of a record ``states[i]``, or of a batch of one, as a batch of one, ``(1,)``."""
     kind = isinstance(state, np.void | np.ndarray) and state.dtype == STATE
     if not kind or state.size != 1:
-        raise TypeError(f"{what} must be one game, such as states[0], got {shown(state)}")
+        error, got = (ValueError, f"{state.size} games") if kind else (TypeError, shown(state))
+        raise error(f"{what} must be one game, such as states[0], got {got}")
     return np.array(state, STATE).reshape(1)
 
 

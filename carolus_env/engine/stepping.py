@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.observation import scale_observation, write_observation
+from carolus_env.engine.observation import write_observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
@@ -67,12 +67,8 @@ def _write_mask(legal_row: Int, g: Int, masks: I8 | None) -> None:
 
 @kernel
 def _observe(s: np.void, g: Int, raw: U8 | None, scales: Any, scaled: F32 | None) -> None:
-    """Write it into ``raw[g]``; or, by way of ``raw[0]``, into ``scaled[g]``."""
     if raw is not None:
-        row = g if scaled is None else 0
-        write_observation(s, int64(s["player"]), raw, row)
-        if scaled is not None:
-            scale_observation(raw, row, scales, scaled, g)
+        write_observation(s, int64(s["player"]), g, raw, scales, scaled)
 
 
 @separate
