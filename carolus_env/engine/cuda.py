@@ -173,12 +173,10 @@ class DeviceArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape."""
         return tuple(self.array.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype."""
         return np.dtype(self.array.dtype)
 
     def __len__(self) -> int:

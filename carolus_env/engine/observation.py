@@ -1,11 +1,9 @@
 """Observations of a player: everything, from its own seat, with the Emperor's region first.
 
-Seats, teams and regions are counted from the viewer's seat (clockwise), the viewer's team and the
-Emperor's region (clockwise, as the actions are). So the numbers depend neither on the seat nor on
-the rotation of the circle.
-
-A block is declared once, in `layout`, and written to ``out[at.NAME]`` and the entries after it, in
-`write_game`, `write_seat` or `write_regions`.
+Seats, teams and regions are counted from the viewer's seat, the viewer's team and the Emperor's
+region, clockwise, as the actions are. So the numbers depend neither on the seat nor on the rotation
+of the circle. A block is declared once, in `layout`, and written to ``out[at.NAME]`` and the
+entries after it, in `write_game`, `write_seat` or `write_regions`.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from carolus_env.system.untrusted import shown
 VERSION: Final = 1
 """Number of the layout, written into models: a changed layout gets a new one."""
 
-MIN_TEAMS: Final = 2
 ROUND_LIMIT: Final = 100  # rounds are counted up to here, to fit a byte and a scale
 COUNTABLE: Final = 48  # with at most this many paladins of each clan, every strength fits a byte
 LAST_SEAT: Final = rules.MAX_PLAYERS - 1
@@ -251,7 +248,7 @@ def write_blocks(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     seat = viewer
     for k in range(at.players):
         write_seat(s, viewer, seat, k, at, out)
-        seat = next_in_circle(seat, at.players) & LAST_SEAT
+        seat = (seat + 1 if seat + 1 < at.players else 0) & LAST_SEAT
     write_regions(s, viewer, at, out)
     if s["paladins_per_clan"] > COUNTABLE:
         write_large_strengths(s, viewer, at, out)
@@ -339,7 +336,7 @@ def write_eight_regions(
     for clan in range(rules.CLANS):
         regions.write_eight(paladins[clan], out, paladins_to + rules.TERRITORIES * clan)
     for k in range(rules.MAX_TEAMS):
-        if k < MIN_TEAMS or k < teams:  # known for the first two
+        if k < 2 or k < teams:  # known for the first two
             power = castles & courts.lanes(courts.where_equal(owners, team_at(own_team, k, teams)))
             regions.write_eight(power, out, castles_to + rules.TERRITORIES * k)
             for clan in range(rules.CLANS):
@@ -379,12 +376,6 @@ def team_at(own_team: Int, k: Int, teams: Int) -> Int:
     """Return the ``k``-th team, counted from the viewer's."""
     team = own_team + k
     return team - teams * int64(team >= teams)
-
-
-@kernel
-def next_in_circle(index: Int, count: Int) -> Int:
-    """Return the index after ``index`` in a circle of ``count``."""
-    return index + 1 if index + 1 < count else 0
 
 
 @kernel

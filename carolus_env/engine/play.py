@@ -3,11 +3,6 @@
 Every function takes a batch of games, ``(N,)`` of dtype `engine.state.STATE`, and works in place
 where it changes something. ``rows`` are the indices of ``M`` games, each at most once; None: all.
 All input is checked first: after an error every game is as it was.
-
-    >>> import carolus_env as ce
-    >>> games = ce.new_games(ce.Rules(players=3), 4, seed=7)
-    >>> masks = ce.legal_masks(games)
-    >>> ce.step(games, masks.argmax(axis=1))
 """
 
 from __future__ import annotations

@@ -76,10 +76,7 @@ ACTION_GROUPS: Final = (
         "k = 16 c + d: a paladin of clan c to the player's court (d = 0) or to region d - 1",
     ),
 )
-FIRST_DISC: Final = ACTION_GROUPS[0].first
-FIRST_CROWN: Final = ACTION_GROUPS[1].first
-FIRST_MOVE: Final = ACTION_GROUPS[2].first
-FIRST_PLACE: Final = ACTION_GROUPS[3].first
+FIRST_DISC, FIRST_CROWN, FIRST_MOVE, FIRST_PLACE = (group.first for group in ACTION_GROUPS)
 ACTIONS: Final = FIRST_PLACE + CLANS * DESTINATIONS
 """Number of actions: 95."""
 

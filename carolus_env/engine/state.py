@@ -1,12 +1,9 @@
 """The state of a game: one structured NumPy record of at most 256 bytes.
 
 A batch of games is an array of such records, and its fields are plain arrays:
-``states["courts"]`` is ``(N, 4, 5)``. Copying a game is copying bytes. Unused seats, regions and
-bits are always zero, so two games are equal exactly when their bytes are equal. There are at
-most 15 regions; fields for 16 make the counts of the whole circle two machine words.
-
-`FIELDS` is the one description of the layout: the dtype, the documentation table and the range
-checks are made from it. Options of `Rules` are fields by themselves.
+``states["courts"]`` is ``(N, 4, 5)``. Unused seats, regions and bits are always zero, so two games
+are equal exactly when their bytes are equal. `FIELDS` is the one description of the layout: the
+dtype, the documentation table and the range checks are made from it.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ def _option(option: str) -> Field:
     return Field(_NAMES.get(option, option), dtype, (), low, high, meaning, option)
 
 
-CIRCLE: Final = 16  # entries of a field about regions
+CIRCLE: Final = 16  # entries of a field about regions: two machine words of counts
 assert CIRCLE > rules.TERRITORIES
 
 _P, _T, _C, _R = rules.MAX_PLAYERS, rules.MAX_TEAMS, rules.CLANS, CIRCLE
@@ -194,10 +191,7 @@ def common_players(states: States, what: str) -> int:
 
 
 def to_bytes(states: States) -> bytes:
-    """Return the games of a batch as bytes (`STATE.itemsize` each, little-endian).
-
-    `carolus_env.from_bytes` reads them.
-    """
+    """Return the games of a batch as bytes (little-endian), which `from_bytes` reads."""
     return as_states(states).tobytes()
 
 

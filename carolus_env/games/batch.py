@@ -1,14 +1,8 @@
 """`GameBatch`: thousands of games in lockstep, all that a learner needs in one call.
 
-`GameBatch` owns its games and the buffers that describe them: legal actions, observations,
-rewards and flags. A step plays one decision in every game, replaces ended games by
-new ones, and fills the buffers. Nothing is allocated after the start.
-
-    >>> batch = GameBatch(Rules(players=2), 4096, seed=1, observation="uint8")
-    >>> for _ in range(100):
-    ...     turn = batch.step(batch.sample())
-
-A game depends on its seed alone, not on the number of games or threads.
+It owns its games and the buffers that describe them: legal actions, observations, rewards and
+flags. A step plays one decision in every game, replaces ended games by new ones, and fills the
+buffers. A game depends on its seed alone, not on the number of games or threads.
 """
 
 from __future__ import annotations
@@ -91,18 +85,14 @@ class GameBatch:
         observation: ``"uint8"``, ``"float32"``, or None for no observations.
         threads: threads that share the work; the results are the same.
         device: ``"cpu"``, or ``"cuda"`` for an NVIDIA GPU: the same games, in arrays that PyTorch
-            and JAX read in place (docs/gpu.md). Needs the extra ``gpu``.
+            and JAX read in place (docs/gpu.md). Needs the extra ``gpu`` (else an ImportError), and
+            a GPU (else a RuntimeError).
 
     Attributes:
         rules, n, device: the arguments.
         states: ``(n,)`` of dtype `STATE`, the games themselves. After changing them, `refresh`.
         masks, observations, rewards, terminated, truncated: the buffers, see `Turn`. On a GPU they,
             and the states, are `engine.cuda.DeviceArray`.
-
-    Raises:
-        ValueError: for an impossible option, naming it and what is allowed.
-        ImportError: for ``"cuda"`` without the extra ``gpu``.
-        RuntimeError: for ``"cuda"`` without a GPU.
     """
 
     def __new__(cls, *_: Any, device: str = "cpu", **__: Any) -> GameBatch:
@@ -229,11 +219,7 @@ class GameBatch:
         )
 
     def check(self) -> None:
-        """Wait for the GPU.
-
-        Raises:
-            IllegalActionError: for an illegal action of a step since the last check.
-        """
+        """Wait for the GPU; an illegal action since the last check is an `IllegalActionError`."""
 
     def sample(self) -> Any:
         """Draw a random legal action for each game, all equally likely, from the batch's streams.

@@ -88,11 +88,9 @@ class CudaBatch(GameBatch):
         _write(self.generators, streams)
 
     def refresh(self) -> None:
-        """See `GameBatch.refresh`."""
         self._refresh({2: 0})
 
     def step(self, actions: Any, *, copy: bool = False, check: bool = False) -> Turn:
-        """See `GameBatch.step`."""
         chosen = self._integers(actions)
         if check:
             self.check()
@@ -125,19 +123,16 @@ class CudaBatch(GameBatch):
         return engine.refusal(to_host(self.states.array), game, action)
 
     def check(self) -> None:
-        """See `GameBatch.check`."""
         _, code = refused = to_host(self._refused)
         if (refused != kernels.NO_REFUSAL).any():
             _write(self._refused, kernels.NO_REFUSAL)
             raise self._refusal(*kernels.read_refusal(int(code)))
 
     def sample(self) -> DeviceArray:
-        """See `GameBatch.sample`."""
         self._sample()
         return DeviceArray(self._actions)
 
     def rollout(self, decisions: int) -> Rollout:
-        """See `GameBatch.rollout`."""
         decisions = whole_number("decisions", decisions, 0)
         _write(self._totals, np.zeros(self.rules.players + 1))
         self._roll_out({2: decisions})

@@ -1,11 +1,8 @@
 """One game as a board to play on, with the shortest way from Python to the kernels.
 
-Use `Game` for a tree, a notebook or an environment with one game, and `GameBatch` for thousands.
-
-    >>> game = Game(Rules(players=3), seed=1)
-    >>> while not game.over:
-    ...     game.play(random.choice(game.legal_actions))
-    >>> game.outcome.winners
+>>> game = Game(Rules(players=3), seed=1)
+>>> while not game.over:
+...     game.play(random.choice(game.legal_actions))
 """
 
 # Pictures and notation are imported where they are used: `import carolus_env` stays quick.

@@ -1,9 +1,4 @@
-"""Moves, rolls, turns and games in text; moves are read, too.
-
-    >>> move_text(state, 11)
-    'E+2 A takes 4-6 forming 3-6'
-    >>> read_move(state, "2 blue>7-9")
-    [49, 49]
+"""Moves, rolls, turns and games in text; moves are read, too: ``E+2 A takes 4-6 forming 3-6``.
 
 A region is named by its territories, first to last clockwise, so that its name stays the same when
 the Emperor moves. The outcome of a decision (a castle, control, the end) is written after it. When

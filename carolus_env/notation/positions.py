@@ -1,11 +1,7 @@
 """A position as one line, to be typed back in; docs/notation.md has the grammar.
 
-The fields are separated by ``|``, in the order of `FIELDS`:
-
-    2 | 7 | 0 place 2 | 3 | A2r3b2g1 p1 B1b4y1 ... | R2b1 P3b1 | r3p1+1 r2b4 | 1:1/23 0:3/12
-
-What is read becomes the JSON form and goes through `position.from_dict`, which checks it. Only
-what that form cannot express is refused here.
+The fields are separated by ``|``, in the order of `FIELDS`. What is read becomes the JSON form and
+goes through `position.from_dict`, which checks it: only what it cannot express is refused here.
 """
 
 from __future__ import annotations

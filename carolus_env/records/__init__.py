@@ -1,13 +1,7 @@
-"""Games and positions as JSON: written, read, checked, played.
+"""Games and positions as JSON: written, read, checked, played (docs/formats.md).
 
-A record holds a whole game (docs/formats.md has the format). To make one, keep the start of the
-game and the actions played:
-
-    >>> start = ce.new_games(ce.Rules(players=3), seed=7, roll=False)
-    >>> ...                                    # play on a copy, noting each action
-    >>> write_records("games.jsonl.gz", [make_record(start, actions)])
-
-`replay` compares records with the engine, `carolus_env.records.position` has single positions.
+`make_record` takes the start of a game, of ``new_games(..., roll=False)``, and the actions played;
+`replay` compares records with the engine; `carolus_env.records.position` has single positions.
 """
 
 from carolus_env.records.position import PositionError

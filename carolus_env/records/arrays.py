@@ -1,8 +1,5 @@
 """Games as arrays of observations, masks, actions and returns, for offline learning.
 
-    >>> data = to_arrays(read_games("games.jsonl.gz"))
-    >>> data.observations[data.games == 0], data.actions[data.games == 0]
-
 `Packed` is the compact form of records, half a kilobyte a game: its set-up, and a byte for every
 action and every die. The engine plays such games side by side, millions of decisions a second.
 `to_arrays` trusts the records: `carolus_env.records.replay` compares them with the engine.
