@@ -235,10 +235,8 @@ class Rules:
         options: dict[str, Any] = {}
         for name, code in codes.items():
             entry = OPTIONS[name]
-            if isinstance(entry.default, str):
-                options[name] = entry.among[code]
-            else:
-                options[name] = None if code == 0 and entry.or_none else code
+            number = None if code == 0 and entry.or_none else code
+            options[name] = entry.among[code] if isinstance(entry.default, str) else number
         return cls(**options)
 
 

@@ -239,7 +239,7 @@ def make_record(
         )
     first_player = int(game["order"][0, 0])
     territories = game["region_paladins"][0, :, : rules.TERRITORIES].argmax(axis=0).tolist()
-    dice = None if dice is None else dice.copy()
+    dice = (game["generator"] if dice is None else dice).copy()
     events = _rolled(game, dice)
     options.instance("actions", actions, Iterable, "action numbers")
     for index, action in enumerate(actions):
@@ -265,16 +265,15 @@ def make_record(
     }
 
 
-def _rolled(game: States, dice: npt.NDArray[np.uint64] | None) -> list[dict[str, Any]]:
-    """Play the rolls that are due, and return their events."""
+def _rolled(game: States, dice: npt.NDArray[np.uint64]) -> list[dict[str, Any]]:
+    """Play the rolls that are due by the generators of the seats, or of all, and return events."""
     events: list[dict[str, Any]] = []
     while chance.roll_due(game)[0]:
         player = int(game["player"][0])
-        if dice is not None:
-            game["generator"] = dice[player]
+        own = dice[min(player, len(dice) - 1) :][:1]
+        game["generator"] = own
         events.append({"roll": chance.draw_faces(game)[0].tolist(), "player": player})
-        if dice is not None:
-            dice[player] = game["generator"][0]
+        own[:] = game["generator"]
         play_event(game, events[-1])
     return events
 
