@@ -270,10 +270,10 @@ def _rolled(game: States, dice: npt.NDArray[np.uint64]) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     while chance.roll_due(game)[0]:
         player = int(game["player"][0])
-        own = dice[min(player, len(dice) - 1) :][:1]
-        game["generator"] = own
+        own = player if len(dice) > 1 else 0
+        game["generator"] = dice[own]
         events.append({"roll": chance.draw_faces(game)[0].tolist(), "player": player})
-        own[:] = game["generator"]
+        dice[own] = game["generator"][0]
         play_event(game, events[-1])
     return events
 
