@@ -56,7 +56,15 @@ def new_games(
     states = blank_games(rules, n)
     states["generator"] = seed_generators(seed, n)
     if territories is not None:
-        states["region_first"][:, :TERRITORIES] = _territories(territories, n)
+        clans = whole_numbers("territories", territories, (TERRITORIES,), (n, TERRITORIES))
+        each = TERRITORIES // CLANS
+        wrong = (np.sort(clans) != np.repeat(np.arange(CLANS), each)).any(axis=-1)
+        if wrong.any():
+            raise ValueError(
+                f"territories must hold each clan 0 to {CLANS - 1} exactly {each} times, "
+                f"got {np.atleast_2d(clans)[np.argmax(wrong)].tolist()}"
+            )
+        states["region_first"][:, :TERRITORIES] = clans
     seats = np.full(n, -1)
     if first_player is not None:
         seats[:] = whole_numbers("first_player", first_player, (), (n,))
@@ -78,18 +86,6 @@ def _set_up(states: Records, shuffle: bool, first_players: I64) -> None:
             turns.shuffle_territories(s)
         turns.lay_out(s)
         turns.seat_players(s, first_players[g])
-
-
-def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    clans = whole_numbers("territories", value, (TERRITORIES,), (n, TERRITORIES))
-    each = TERRITORIES // CLANS
-    for row in np.atleast_2d(clans):
-        if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), each)):
-            raise ValueError(
-                f"territories must hold each clan 0 to {CLANS - 1} exactly {each} times, "
-                f"got {row.tolist()}"
-            )
-    return clans
 
 
 def blank_games(rules: Rules, n: int) -> States:

@@ -167,17 +167,14 @@ def observe(
     rows: state.Ints | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Encode games with the same number of players as observations.
+    """Encode games with the same number of players: ``(M, length(players))`` of ``dtype``.
 
     Args:
         states: ``(N,)`` games.
         viewers: ``(M,)`` observing seats; None: the seat to move (seat 0 when a game is over).
         dtype: uint8 for the integers of `layout`, float32 for the scaled ones.
         rows: ``(M,)`` games to observe; None: all.
-        out: ``(M, length)`` of that dtype to write into instead of a new array.
-
-    Returns:
-        ``(M, length(players))`` of ``dtype``; ``out`` where it was given.
+        out: an array to write into, and to return, instead of a new one.
     """
     rows = state.check_rows(rows, len(state.as_states(states)))
     players = state.common_players(states, "observations")
