@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import observation, stepping
-from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import ACTIONS, OVER
 from carolus_env.engine.state import STATE, States, as_states, copy
@@ -97,10 +96,9 @@ def _stream(handle: int) -> Any:
 
 
 class Launch:
-    """A kernel with its arguments.
+    """A kernel with its arguments, which are kept as the driver takes them after the first launch.
 
-    Numba looks at every argument at every launch, which takes longer than a thousand games do. So
-    after the first launch the arguments are kept as the driver takes them.
+    Numba looks at every argument at every launch: that takes longer than a thousand games do.
     """
 
     def __init__(
@@ -221,18 +219,14 @@ class DeviceArray:
 
 
 class DeviceStates(DeviceArray):
-    """Games on the GPU: ``(n,)`` of dtype `STATE`.
+    """Games on the GPU: ``(n,)`` of dtype `STATE`, all of as many players.
 
     ``states["player"]`` is the array of that field, for fields of one byte.
-
-    Attributes:
-        players: number of players, the same in all games.
-        words: the records as 64-bit words, with room for as many games as full blocks have.
     """
 
     def __init__(self, n: int, players: int, check: Callable[[], None] = lambda: None) -> None:
         self.players = players
-        words = full_blocks(n) * STATE.itemsize // WORD
+        words = full_blocks(n) * STATE.itemsize // WORD  # room for the games of full blocks
         self.words = cuda.to_device(np.zeros(words, np.uint64))
         super().__init__(self.words.view(np.uint8)[: n * STATE.itemsize].view(STATE), check)
 
@@ -259,8 +253,6 @@ class DeviceStates(DeviceArray):
     ) -> tuple[DeviceArray, DeviceArray]:
         """Play each game to its end, see `play.playout`; return mean payoffs and decisions."""
         n, threads = len(self), MOST_THREADS
-        if isinstance(generators, np.ndarray):
-            check_streams(generators, self)  # type: ignore[arg-type]
         streams = on_gpu(generators)
         if streams.shape != (n,) or streams.dtype != np.uint64:
             raise ValueError(
@@ -269,8 +261,7 @@ class DeviceStates(DeviceArray):
         payoffs = cuda.to_device(np.zeros((n, self.players), np.float32))
         decisions = cuda.to_device(np.zeros(n, np.int64))
         arguments = self.words, streams, repeats, most_decisions, payoffs, decisions
-        shared = shared_bytes(threads)
-        Launch(play_out, n, *arguments, threads=threads, shared=shared)()
+        Launch(play_out, n, *arguments, threads=threads, shared=shared_bytes(threads))()
         if isinstance(generators, np.ndarray):
             generators[:] = to_host(streams)
         return DeviceArray(payoffs), DeviceArray(decisions)
@@ -291,15 +282,12 @@ def on_gpu(values: Any) -> Any:
 
 
 class Views(NamedTuple):
-    """What the kernels write about games: `stepping.Views` on the GPU.
-
-    Rows of ``raw`` are whole words, so it has some for the games that the last block lacks.
-    """
+    """What the kernels write about games: `stepping.Views` on the GPU."""
 
     legal_rows: I64  # (n,) the games' legal sets
     table: I8  # `LEGAL_SETS`: in constant memory, threads would read one after another
     masks: I8  # (n, 95)
-    raw: U64  # uint8 observations as words
+    raw: U64  # uint8 observations as words, with room for the games of full blocks
     scales: F32  # (length,), for float32 observations
     scaled: F32  # (n, length) float32 observations
 

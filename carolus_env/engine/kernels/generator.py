@@ -14,8 +14,7 @@ from carolus_env.system.compiler import COMPILED, kernel
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
-_11 = np.uint64(11)
+_11, _27, _30, _31, _32 = (np.uint64(k) for k in (11, 27, 30, 31, 32))
 
 if COMPILED:
 
