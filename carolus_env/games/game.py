@@ -143,7 +143,7 @@ class Game:
     def undo(self) -> int:
         """Take the last decision back, with the dice rolled after it, and return its action number.
 
-        Without one it is an IndexError; it needs ``history=True``.
+        It needs ``history=True``. Where there is no decision to take back, it is an IndexError.
         """
         if self._history is None:
             raise ValueError("undo needs a game that keeps its history: Game(..., history=True)")
