@@ -33,7 +33,7 @@ from carolus_env.engine.state import (
     common_players,
     single,
 )
-from carolus_env.engine.stepping import first_illegal, play_out_once
+from carolus_env.engine.stepping import play_out_once
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.machine import check_threads, runs, together
@@ -139,13 +139,14 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
 @entry
 def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
     """Play the actions; or return the index of an illegal one, else -1."""
-    wrong = first_illegal(states, rows, actions)
-    if wrong < 0:
-        for i in range(rows.shape[0]):
-            turns.play(states[rows[i]], actions[i])
-            if roll:
-                turns.roll_on(states[rows[i]])
-    return wrong
+    for i in range(rows.shape[0]):
+        if not legal.is_legal(states[rows[i]], actions[i]):
+            return i
+    for i in range(rows.shape[0]):
+        turns.play(states[rows[i]], actions[i])
+        if roll:
+            turns.roll_on(states[rows[i]])
+    return -1
 
 
 def refusal(states: States, game: int, action: int) -> ValueError:
