@@ -20,7 +20,7 @@ from carolus_env.engine import state as layout
 from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import legal, regions, turns
 from carolus_env.engine.state import Ints, States, as_states, check_rows, single
-from carolus_env.engine.stepping import first_illegal, play_out_once
+from carolus_env.engine.stepping import play_out_once
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry
 from carolus_env.system.machine import check_threads, runs, together
@@ -124,13 +124,14 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
 @entry
 def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
     """Play the actions; or return the index of an illegal one, else -1."""
-    wrong = first_illegal(states, rows, actions)
-    if wrong < 0:
-        for i in range(rows.shape[0]):
-            turns.play(states[rows[i]], actions[i])
-            if roll:
-                turns.roll_on(states[rows[i]])
-    return wrong
+    for i in range(rows.shape[0]):
+        if not legal.is_legal(states[rows[i]], actions[i]):
+            return i
+    for i in range(rows.shape[0]):
+        turns.play(states[rows[i]], actions[i])
+        if roll:
+            turns.roll_on(states[rows[i]])
+    return -1
 
 
 def refusal(states: States, game: int, action: int) -> ValueError:

@@ -8,6 +8,7 @@ dtype, the documentation table and the range checks are made from it.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Final, NamedTuple
 
@@ -100,8 +101,6 @@ States = npt.NDArray[np.void]
 """A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
 Ints = npt.NDArray[np.integer[Any]]
 
-_EVERY = np.arange(1 << 16)
-
 
 def as_states(states: Any, what: str = "states") -> States:
     """Check that ``states`` is a batch that the kernels can work on, and return it unchanged."""
@@ -111,7 +110,7 @@ def as_states(states: Any, what: str = "states") -> States:
             dtype = "record of other fields" if states.dtype.names else str(states.dtype)
             got = f"an array of shape {states.shape} and dtype {dtype}"
         raise TypeError(f"{what} must be a one-dimensional array of game records, got {got}")
-    if not (states.flags.c_contiguous and states.flags.writeable):
+    if not states.flags.carray:
         raise TypeError(
             f"{what} must be contiguous and writeable; "
             "for a strided slice, work on a copy and write it back"
@@ -122,7 +121,7 @@ def as_states(states: Any, what: str = "states") -> States:
 def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
     """Return the indices of the games that a call means, all where ``rows`` is None."""
     if rows is None:
-        return _EVERY[:games] if games <= len(_EVERY) else np.arange(games)
+        return _few_rows(games) if games <= 1 << 16 else np.arange(games)
     rows = array("rows", rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise TypeError(
@@ -134,6 +133,9 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
     if (np.diff(checked) <= 0).any() and len(np.unique(checked)) < len(checked):
         raise ValueError("rows must name each game at most once")
     return checked
+
+
+_few_rows = functools.lru_cache(16)(np.arange)
 
 
 def check_buffer(name: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:

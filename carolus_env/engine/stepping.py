@@ -42,15 +42,6 @@ class Outcomes(NamedTuple):
 
 
 @kernel
-def first_illegal(states: Records, rows: I64, actions: I64) -> Int:
-    """Return the index of the first action that its game does not allow, or -1."""
-    for i in range(rows.shape[0]):
-        if not legal.is_legal(states[rows[i]], actions[i]):
-            return i
-    return -1
-
-
-@kernel
 def write_views(s: np.void, g: Int, views: Views) -> Int:
     """Write the row of game ``g`` in every view; returns the row of its legal set."""
     legal_row = legal.legal_set(s)
@@ -132,8 +123,12 @@ def play_one(
 
 @entry
 def find_illegal(states: Records, rows: I64, actions: I64) -> Int:
-    """Return the index of the first action that its game does not allow, or -1."""
-    return first_illegal(states, rows, actions)
+    """Return the first game that does not allow its action, or -1."""
+    for i in range(rows.shape[0]):
+        g = game_of(rows, i)
+        if not legal.is_legal(states[g], actions[g]):
+            return g
+    return -1
 
 
 @entry
@@ -147,10 +142,10 @@ def play_batch(
     for i in range(rows.shape[0]):
         g = game_of(rows, i)
         s = states[g]
-        if actions[i] >= 0:
-            turns.play(s, actions[i])
+        if actions[g] >= 0:
+            turns.play(s, actions[g])
         turns.roll_on(s)
-        if actions[i] >= 0:
+        if actions[g] >= 0:
             note_outcome(s, g, outcomes)
         if s["phase"] == OVER:
             start_anew(states, g, blank)

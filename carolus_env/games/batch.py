@@ -68,8 +68,7 @@ class Rollout(NamedTuple):
 class Worker(NamedTuple):
     """A thread's games, and memory for it alone."""
 
-    run: slice
-    rows: I64  # the same as indices
+    rows: I64
     totals: F64  # (1, players) sums of the payoffs of games that ended
     observed: tuple[Any, Any, Any]  # `Views.raw`, `scales` and `scaled`
 
@@ -145,7 +144,7 @@ class GameBatch:
             if kind == "float32":  # first as whole numbers, in a worker's own row
                 observed = (np.zeros((1, length), np.uint8), scales, self.observations)
             totals = np.zeros((1, rules.players))
-            self._workers.append(Worker(run, np.arange(n)[run], totals, observed))
+            self._workers.append(Worker(np.arange(n)[run], totals, observed))
 
     def reset(self, seed: int | Ints | None = None) -> Turn:
         """Restart all games; ``seed`` as above."""
@@ -198,22 +197,20 @@ class GameBatch:
         """
         chosen = engine.whole_numbers(actions, "actions", self.n)
         illegal = together(
-            lambda own: stepping.find_illegal(self.states, own.rows, chosen[own.run]), self._workers
+            lambda own: stepping.find_illegal(self.states, own.rows, chosen), self._workers
         )
-        for own, place in zip(self._workers, illegal, strict=True):
-            if place >= 0:
-                game = int(own.rows[place])
+        for game in illegal:
+            if game >= 0:
                 raise engine.refusal(self.states, game, int(chosen[game]))
         self._play(chosen)
         return self.turn(copy=copy)
 
     def _play(self, actions: npt.NDArray[np.int64]) -> None:
         """Play legal actions, -1 for none, and update all buffers."""
+        results = self.rewards, self.terminated, self.truncated, self._legal_rows, self.masks
         together(
             lambda own: stepping.play_batch(
-                *(self.states, own.rows, actions[own.run], self._blank),
-                *(self.rewards, self.terminated, self.truncated),
-                *(self._legal_rows, self.masks, *own.observed),
+                self.states, own.rows, actions, self._blank, *results, *own.observed
             ),
             self._workers,
         )
