@@ -69,7 +69,7 @@ FAULTS = [
     ("what is left of a turn is planned anew", "bots/network.py", "rest if rest != 0 else decide(s, selector)", "decide(s, selector)", "value"),
     ("every node maximises team 0's value", "bots/tree.py", 'edges[edge]["value"][team]) / visits', 'edges[edge]["value"][0]) / visits', "search bench"),
     ("the last edge of a path is not counted", "bots/tree.py", "for k in range(1, path[0] + 1):", "for k in range(1, path[0]):", "search"),
-    ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
+    ("greedy does not mind others' clans", "bots/baselines.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
     ("lost choices are compared to the end", "bots/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if _held.setdefault(str(lock), own) is not own:", "    if _held.setdefault(str(lock), own) is None:", "commands"),

@@ -2,7 +2,7 @@
 
 Code that plays games asks `is_compiled`, and uses `CompiledAgent.play_on` for these agents,
 `Agent.act` for all others; both take the same decisions from the same streams. The shortest example
-is `carolus_env.bots.random`.
+is `RandomBot`.
 """
 
 from __future__ import annotations

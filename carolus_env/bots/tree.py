@@ -30,23 +30,22 @@ over (open-loop search: Perez et al., CIG 2015).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from carolus_env.bots.baselines import best_crown
 from carolus_env.bots.network import best_of
-from carolus_env.bots.planner import best_crown
 from carolus_env.engine.chance import branch
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
-from carolus_env.engine.state import STATE, States
+from carolus_env.engine.state import STATE
 from carolus_env.networks.network import Network, value_plans
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import softmax, write_scores
 from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
-from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
 CONSIDERED: Final = 16  # number of choices that are compared at the root
@@ -88,24 +87,21 @@ HALVING: Final = np.dtype(
 
 
 class Forest(NamedTuple):
-    """Memory for T searches side by side, a tree for each game; or one of them, see `tree_of`.
+    """Memory for searches side by side, a tree for each game; or without the first axis for one."""
 
-    Of a tree the arrays lack the first axis, but those marked with *: there it is 1.
-    """
-
-    nodes: npt.NDArray[np.void]  # (T, nodes) NODE; the first is the root
-    edges: npt.NDArray[np.void]  # (T, edges) EDGE; those of a node stand side by side
-    used: npt.NDArray[np.int64]  # (T, 2) the numbers of nodes and of edges in use
-    halving: npt.NDArray[np.void]  # * (T,) HALVING: the comparisons at the root
-    order: npt.NDArray[np.int64]  # (T, width) the root's edges, those that are compared first
-    path: npt.NDArray[np.int64]  # (T, 1 + LONGEST) length of the simulation's path, then its edges
-    leaf: States  # * (T,) the position that the simulation has come to
-    after: States  # * (T,) scratch: the position after a choice
-    chances: npt.NDArray[np.float64]  # (T, 3) the leaf's value, each team's win probability
-    listed: npt.NDArray[np.int64]  # * (T,) the number of choices at the leaf
-    plans: npt.NDArray[np.int64]  # (T, width) these choices, see `plans.pack`
-    values: npt.NDArray[np.float64]  # (T, width) the log odds of their first values
-    outcomes: npt.NDArray[np.float64]  # (T, width, 3) win probabilities after each, where known
+    nodes: Annotated[Records, "trees", "nodes", NODE]  # the first is the root
+    edges: Annotated[Records, "trees", "edges", EDGE]  # those of a node stand side by side
+    used: Annotated[I64, "trees", 2]  # the numbers of nodes and of edges in use
+    halving: Annotated[Records, "trees", 1, HALVING]  # the comparisons at the root
+    order: Annotated[I64, "trees", "width"]  # the root's edges, those that are compared first
+    path: Annotated[I64, "trees", LONGEST + 1]  # length of the simulation's path, then its edges
+    leaf: Annotated[Records, "trees", 1, STATE]  # the position that the simulation has come to
+    after: Annotated[Records, "trees", 1, STATE]  # scratch: the position after a choice
+    chances: Annotated[F64, "trees", MAX_TEAMS]  # the leaf's value, each team's win probability
+    listed: Annotated[I64, "trees", 1]  # the number of choices at the leaf
+    plans: Annotated[I64, "trees", "width"]  # these choices, see `plans.pack`
+    values: Annotated[F64, "trees", "width"]  # the log odds of their first values
+    outcomes: Annotated[F64, "trees", "width", MAX_TEAMS]  # win probabilities after each, if known
     scratch: PlanScratch  # reused for each tree
 
     @classmethod
@@ -115,32 +111,17 @@ class Forest(NamedTuple):
         When a tree is full, simulations still value and count their leaves, but do not add them.
         """
         width = max(candidates, PLANS_AHEAD, DISCS)
-        return cls(
-            np.zeros((trees, nodes), NODE),
-            np.zeros((trees, nodes * PLANS_AHEAD + width), EDGE),
-            np.zeros((trees, 2), np.int64),
-            np.zeros(trees, HALVING),
-            np.zeros((trees, width), np.int64),
-            np.zeros((trees, LONGEST + 1), np.int64),
-            np.zeros(trees, STATE),
-            np.zeros(trees, STATE),
-            np.zeros((trees, MAX_TEAMS)),
-            np.zeros(trees, np.int64),
-            np.zeros((trees, width), np.int64),
-            np.zeros((trees, width)),
-            np.zeros((trees, width, MAX_TEAMS)),
-            allocate(PlanScratch),
-        )
+        edges = nodes * PLANS_AHEAD + width
+        return allocate(cls, trees=trees, nodes=nodes, edges=edges, width=width)
 
 
 @kernel
 def tree_of(forest: Forest, g: Int) -> Forest:
     """Return the part of game ``g``, as views; the scratch is shared."""
-    f, one = forest, slice(g, g + 1)
+    f = forest
     return Forest(
-        f.nodes[g], f.edges[g], f.used[g], f.halving[one], f.order[g], f.path[g],
-        f.leaf[one], f.after[one], f.chances[g], f.listed[one],
-        f.plans[g], f.values[g], f.outcomes[g], f.scratch,
+        f.nodes[g], f.edges[g], f.used[g], f.halving[g], f.order[g], f.path[g], f.leaf[g],
+        f.after[g], f.chances[g], f.listed[g], f.plans[g], f.values[g], f.outcomes[g], f.scratch,
     )  # fmt: skip
 
 
@@ -213,19 +194,13 @@ def add_node(s: np.void, tree: Forest) -> Int:
     node = nodes[number]
     node["sibling"], node["first_edge"], node["edges"] = 0, first, count
     node["visits"], node["team"] = 0, s["team"][s["player"]]
-    most, total = values[0], 0.0
-    for k in range(count):
-        most = max(most, values[k])
+    softmax(count, values, edges["prior"][first:])
     for k in range(count):
         edge = edges[first + k]
         edge["plan"], edge["visits"], edge["child"] = tree.plans[k], 0, 0
-        edge["prior"] = np.exp(values[k] - most)
         edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
         for other in range(MAX_TEAMS):
             edge["value"][other] = 0.0
-        total += edge["prior"]
-    for k in range(count):
-        edges[first + k]["prior"] /= total
     return number
 
 
@@ -274,11 +249,11 @@ def _pass_on(tree: Forest, spent: float) -> None:
     _order_best(tree, 0, compared, compared)
     best, team = tree.edges[order[0]], int64(tree.nodes[0]["team"])
     if best["value"][team] < LOST * best["visits"] and tried < count:
-        others = min(compared, count - tried)
-        _order_best(tree, tried, count, others)
-        for k in range(others):
+        fresh = min(compared, count - tried)
+        _order_best(tree, tried, count, fresh)
+        for k in range(fresh):
             order[k], order[tried + k] = order[tried + k], order[k]
-        halving["compared"], halving["tried"] = others, tried + others
+        halving["compared"], halving["tried"] = fresh, tried + fresh
         return
     due = min(int64(spent * halving["rounds"]), int64(halving["rounds"]) - 1)
     while halving["round"] < due:
