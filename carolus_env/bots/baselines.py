@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import BotOptions, Opinion
@@ -25,7 +24,7 @@ from carolus_env.engine.state import STATE, States, common_players, copy
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import advantage, chances, weights_table, write_scores
 from carolus_env.planning.plans import WIDTHS, CandidateList, DiscScratch, PlanScratch
-from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64
+from carolus_env.system.arrays import F64, U64, Bits, Int, Records, allocate, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import option
 
@@ -45,7 +44,7 @@ class RandomBot(CompiledAgent):
     name = "random"
     entries = Entries.of(choose_at_random)
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return equal probabilities of all legal actions."""
         masks = engine.legal_masks(states)
         return Opinion(masks / masks.sum(axis=1, keepdims=True))
@@ -135,7 +134,7 @@ class GreedyBot(CompiledAgent):
     def context(self, players: int) -> Greedy:
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return equal probabilities of the actions with the best immediate gain, errors apart."""
         points = np.full((len(states), rules.ACTIONS), -np.inf)
         _write_points(states, np.zeros(1, STATE), points)
@@ -262,7 +261,7 @@ class PlannerBot(CompiledAgent):
         self,
         options: PlannerOptions | None = None,
         *,
-        weights: npt.NDArray[np.float64] | None = None,
+        weights: F64 | None = None,
     ) -> None:
         self.options, self._weights = options or PlannerOptions(), weights_table(weights)
 
@@ -271,7 +270,7 @@ class PlannerBot(CompiledAgent):
         turn = CandidateList.of(width, self._weights[players], 1)
         return Planner(turn, allocate(DiscScratch), float(self.options.errors))
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the choice, and the evaluation where the turn that it plans ends.
 
         For discs and crowns that is the evaluation of the present position.

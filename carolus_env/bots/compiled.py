@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked
@@ -23,7 +22,7 @@ from carolus_env.engine.state import Ints, States, as_states, single
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.planning.plans import actions_of, plan_of
 from carolus_env.system import cancellation
-from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, U8, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel
 from carolus_env.system.options import option
 
@@ -74,7 +73,7 @@ class Entries(NamedTuple):
             for i in range(rows.shape[0]):
                 s = states[rows[i]]
                 if s["players"] == players:
-                    turn = _Turn(choose, generators, seating, number, rows[i], context, check)
+                    turn = choose, generators, seating, number, rows[i], context, check
                     decisions += play_on(_decide, roll_own, s, int64(0), turn)[0]
             return decisions
 
@@ -84,35 +83,23 @@ class Entries(NamedTuple):
 class Check(NamedTuple):
     """What the choices of an agent from a file are checked by."""
 
-    memory: npt.NDArray[np.uint8]  # (N, B) the bytes of the games
-    before: npt.NDArray[np.uint8]  # (B,) those of a game before the choice
-    fault: npt.NDArray[np.int64]  # (2,) the row and the action of a choice that fails, or -1
-
-
-class _Turn(NamedTuple):
-    """Context of an agent that plays a game on; see `Entries.play_on`."""
-
-    choose: Callable[..., tuple[int, int, int]]
-    generators: npt.NDArray[np.uint64]
-    seating: npt.NDArray[np.int64]
-    number: int
-    row: int
-    context: Any
-    check: Check | None
+    memory: U8  # (N, B) the bytes of the games
+    before: U8  # (B,) those of a game before the choice
+    fault: I64  # (2,) the row and the action of a choice that fails, or -1
 
 
 @inlined
 def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's, and passes: an ``act`` of `stepping.play_on`."""
+    choose, generators, seating, number, row, context, check = turn
     seat = int64(s["player"])
-    if turn.seating[turn.row, seat] != turn.number:
+    if seating[row, seat] != number:
         return False, rest
-    column = seat if turn.generators.shape[1] > 1 else 0
-    if not _keep(turn.row, turn.check):
+    column = seat if generators.shape[1] > 1 else 0
+    if not _keep(row, check):
         return False, rest
-    bits = turn.generators[turn.row, column]
-    action, left, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
-    if not _passes(s, int64(action), turn.row, turn.check):
+    action, left, generators[row, column] = choose(s, rest, generators[row, column], context)
+    if not _passes(s, int64(action), row, check):
         return False, rest
     turns.play(s, action)
     return True, int64(left)
@@ -154,14 +141,12 @@ class Remembered:
     def __len__(self) -> int:
         return len(self._rests)
 
-    def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
+    def rests(self, states: States, streams: U64) -> list[list[int]]:
         """Return the actions that are left of each game's plan; none where there is no plan."""
         keys = zip(streams.tolist(), map(_position, states), strict=True)
         return [self._rests.get(key, []) for key in keys]
 
-    def keep(
-        self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
-    ) -> npt.NDArray[np.int64]:
+    def keep(self, states: States, streams: U64, plans: Sequence[Sequence[int]]) -> I64:
         """Keep what is left of each plan after its first action."""
         actions = np.array([plan[0] for plan in plans], np.int64)
         rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
@@ -208,7 +193,7 @@ class CompiledAgent(Agent):
         """
         return None
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(self, states: States, generators: U64) -> I64:
         as_states(states)
         check_streams(generators, states)
         left, choices = 0, np.zeros((2, len(states)), np.int64)
@@ -253,9 +238,9 @@ class CompiledAgent(Agent):
 
         No other thread uses that context meanwhile.
         """
-        seen = players.tobytes()
+        present = players.tobytes()  # one byte each
         for number in range(2, MAX_PLAYERS + 1):
-            if number not in seen:
+            if number not in present:
                 continue
             unused = self._contexts[number]
             try:
@@ -330,9 +315,7 @@ def error(s: np.void, bits: Bits, errors: float) -> tuple[Int, Bits]:
     return -1, bits
 
 
-def with_errors(
-    probabilities: npt.NDArray[np.float64], states: States, errors: float
-) -> npt.NDArray[np.float64]:
+def with_errors(probabilities: F64, states: States, errors: float) -> F64:
     """Return the probabilities of an agent's actions, ``(N, ACTIONS)``, when it makes errors."""
     if errors == 0:
         return probabilities

@@ -30,10 +30,11 @@ from carolus_env.bots.compiled import CheckedCompiled, is_compiled
 from carolus_env.engine.state import States
 from carolus_env.networks.files import FOLDER, Kind
 from carolus_env.system import failures, sources
+from carolus_env.system.arrays import U64
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
 
-Function = Callable[[States, npt.NDArray[np.uint64]], npt.NDArray[np.integer[Any]]]
+Function = Callable[[States, U64], npt.NDArray[np.integer[Any]]]
 AgentLike = str | Agent | Function
 """What `make` takes: a spec string, an agent, or a function ``act(states, generators)``."""
 
@@ -112,7 +113,7 @@ def _from_file(path: Path, name: str) -> Agent:
         raise AgentError(str(path), "there is no such file")
     place = hashlib.sha256(bytes(path.resolve())).hexdigest()[:8]  # many bots are in bot.py
     module_name = f"_agent_file_{path.stem}_{place}"
-    beside, loader = _Beside(path), SourceFileLoader(module_name, str(path))
+    beside, loader = _Beside(path), SourceFileLoader(module_name, str(path.absolute()))
     module_spec = importlib.util.spec_from_loader(module_name, loader)
     assert module_spec is not None
     module = sys.modules[module_name] = importlib.util.module_from_spec(module_spec)
@@ -215,7 +216,7 @@ class FunctionAgent(Agent):
     def __init__(self, function: Function) -> None:
         self.function, self.name = function, getattr(function, "__name__", "function")
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
+    def act(self, states: States, generators: U64) -> npt.NDArray[np.integer]:
         return self.function(states, generators)
 
 

@@ -71,7 +71,7 @@ class Choice(NamedTuple):
     actions: list[int]  # of a whole turn, or one
     visits: int  # simulations that took it
     prior: float  # its probability at first sight; all choices' sum to 1
-    chances: npt.NDArray[np.float64]  # (teams,) mean win probabilities over these; or zeros
+    chances: F64  # (teams,) mean win probabilities over these; or zeros
 
 
 class Evaluator(ABC):
@@ -115,7 +115,7 @@ class MctsBot(Agent):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_forest": None}  # memory is allocated again where it is needed
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(self, states: States, generators: U64) -> I64:
         as_states(states)
         check_streams(generators, states)
         plans = self._remembered.rests(states, generators)
@@ -128,7 +128,7 @@ class MctsBot(Agent):
                 plans[row] = choices[0].actions
         return self._remembered.keep(states, generators, plans)
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the choice, and its mean value; the position's where only one action is legal."""
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), TEAMS[common_players(states, "opinions")]))
@@ -141,7 +141,7 @@ class MctsBot(Agent):
             values[forced] = self._values(states[forced])
         return Opinion(probabilities, values)
 
-    def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
+    def consider(self, states: States, generators: U64) -> list[list[Choice]]:
         """Search from each position, ignoring plans made before, and return each game's choices.
 
         The first is the one to play. Streams are advanced in place.
@@ -162,7 +162,7 @@ class MctsBot(Agent):
                 result[row] = choices
         return result
 
-    def _values(self, states: States) -> npt.NDArray[np.float64]:
+    def _values(self, states: States) -> F64:
         """Return each team's win probability in games of one number of players: ``(N, teams)``."""
         return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
 
@@ -213,7 +213,7 @@ class MctsBot(Agent):
                 outcomes[open_, :teams] = self._evaluated(after[open_])
             _grow(forest, len(states), outcomes)
 
-    def _evaluated(self, states: States) -> npt.NDArray[np.float64]:
+    def _evaluated(self, states: States) -> F64:
         assert self._evaluator is not None
         result = np.asarray(self._evaluator.evaluate(states), np.float64)
         shape = (len(states), TEAMS[int(states["players"][0])])
@@ -252,7 +252,7 @@ class SearchBot(MctsBot):
             return None
         return Network.of(players, self._models.weights(self.name, players))
 
-    def _values(self, states: States) -> npt.NDArray[np.float64]:
+    def _values(self, states: States) -> F64:
         if self._evaluator is not None:
             return self._evaluated(states)
         return values(states, self._models.weights(self.name, int(states["players"][0])))

@@ -1,31 +1,19 @@
 """The search tree: kernels that choose, grow and back up, on arrays.
 
 A node is a position that waits for a decision, an edge one of its choices: a plan for the whole
-turn, a disc or a crown's clan. A simulation goes down from the root, playing each choice on a copy
-of the game and rolling the dice, to a position that is not in the tree. That is added and valued,
-and its value is counted along the path. Values are win probabilities by team, and at each node the
-deciding team maximises its own: nothing is negated.
+turn, a disc or a crown's clan. A simulation plays choices on a copy of the game and rolls the dice,
+down to a position that is not in the tree. That is added and valued, and its value is counted along
+the path. At each node the deciding team maximises its own win probability: nothing is negated.
 
 At the root choices are compared by *sequential halving* (Karnin, Koren and Somekh, ICML 2013; at
-the root of a tree: Danihelka et al., ICLR 2022). `CONSIDERED` choices, the best at first sight, are
-tried in turn, the k-th time with the same dice each; from time to time the worse half is dropped,
-so that each round of comparisons has an equal part of the budget. Where all that were tried lose,
-others are tried instead. Below the root choices are made by PUCT (Silver et al., Nature 550, 2017):
-
-    mean value + c * prior * sqrt(visits of the node) / (1 + visits of the edge)
-
-where a first value of the choice counts as a visit. Priors are the softmax of the first values' log
-odds. Where these come from is all that the bots differ in:
-
-- a value network, inside the kernels, or an `Evaluator`, gives the win probabilities after each
-  choice, before any dice. A new node's value is that of its best choice;
-- else the planner's evaluation does: the first values are those of the plans that it lists, and a
-  node's value is that of the position after the best plan, or of the position itself where no turn
-  is due.
+the root of a tree: Danihelka et al., ICLR 2022), below it by PUCT (Silver et al., Nature 550,
+2017). There a first value of the choice counts as a visit, and priors are the softmax of the first
+values' log odds. A network or an `Evaluator` gives the first values, and a new node has that of its
+best choice; without one they are the evaluation's of the plans that it lists, and a node's is that
+after the best plan, or of the position itself where no turn is due.
 
 Because of the dice, several positions follow one choice. Those in which the player to move holds
-the same paladins share a node: what others have rolled differs from visit to visit, and is averaged
-over (open-loop search: Perez et al., CIG 2015).
+the same paladins share a node (open-loop search: Perez et al., CIG 2015).
 """
 
 from __future__ import annotations

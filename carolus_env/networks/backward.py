@@ -35,7 +35,7 @@ class Deltas(NamedTuple):
     def new(cls, activations: Activations) -> Deltas:
         """Allocate memory for a network with such layers."""
         layers = activations.scores, activations.second, activations.sums
-        return cls(*(np.zeros(len(layer), np.float32) for layer in layers))
+        return cls(*map(np.zeros_like, layers))
 
 
 @kernel

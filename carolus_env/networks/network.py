@@ -1,29 +1,20 @@
 """The network: each team's win probability, and with a policy head a residual.
 
-Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
-last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
-sums, unchanged, give the scores. The layers after the sums are those of the position's stage
-(`inputs.STAGES`)::
+The layers after the sums are those of the position's stage (`inputs.STAGES`)::
 
     sums = rows[picked].sum() + features @ inputs + bias
     first = leaky(sums[:-LINEAR])
     second = leaky(first @ hidden[stage] + hidden_bias[stage])
     scores = out[stage] @ concatenate(second, sums[-LINEAR:]) + out_bias[stage]
     value = softmax(scores of the teams)
-
-A policy head is one more score, the *residual*. A policy compares the positions after each
-candidate (a disc, a crown or a whole turn); the logit of a candidate is::
-
     logit = residual + sharpness * log(value / (1 - value))
 
-with the value for the team that chooses. So a policy starts from what the value says, and learns
-what to do differently; ``sharpness`` is one number, learnt with the rest. After a candidate that
-ends the game the value is known, and the residual 0. The policy is the softmax of the logits.
+A policy head is one more score, the *residual* of the position after a candidate (a disc, a crown
+or a whole turn). The policy is the softmax of the candidates' logits; the value is that of the team
+that chooses. After a candidate that ends the game it is known, and the residual 0.
 
-Kernels compute it for one position after the other; a test compares them with NumPy. Positions that
-are valued one after the other are usually much alike (choices of one turn), so the sums are updated
-by what has changed; `reset_accumulator` begins anew, and must be called whenever the weights have
-changed.
+Positions that are valued one after the other are much alike, so the sums are updated by what has
+changed; `reset_accumulator` begins anew, and must be called whenever the weights have changed.
 """
 
 from __future__ import annotations
@@ -147,18 +138,11 @@ class Weights(NamedTuple):
 class Activations(NamedTuple):
     """Scratch: the outputs of the layers for one position."""
 
-    sums: F32  # (width,)
-    first: F32  # (width - LINEAR,)
-    second: F32  # (hidden,)
-    scores: F32  # (teams,) by team role; with a policy head there is one more, the residual
-    values: F32  # (teams,) by team role
-
-    @classmethod
-    def new(cls, weights: Weights, teams: int) -> Activations:
-        """Allocate memory."""
-        width, hidden = len(weights.bias), weights.hidden_bias.shape[1]
-        sizes = (width, width - LINEAR, hidden, weights.out_bias.shape[1], teams)
-        return cls(*(np.zeros(size, np.float32) for size in sizes))
+    sums: Annotated[F32, "width"]
+    first: Annotated[F32, "rectified"]  # width - LINEAR
+    second: Annotated[F32, "hidden"]
+    scores: Annotated[F32, "scores"]  # by team role; with a policy head one more, the residual
+    values: Annotated[F32, "teams"]  # by team role
 
 
 class Accumulator(NamedTuple):
@@ -187,7 +171,11 @@ class Network(NamedTuple):
         """Return a network with scratch of its own; the weights are shared."""
         if len(weights.rows) != layout(players).rows:
             raise ValueError(f"weights must be of a network for {players} players")
-        activations = Activations.new(weights, TEAMS[players])
+        width, hidden, scores = len(weights.bias), len(weights.hidden_bias[0]), len(weights.out[0])
+        activations = allocate(
+            Activations, width=width, rectified=width - LINEAR, hidden=hidden, scores=scores,
+            teams=TEAMS[players],
+        )  # fmt: skip
         inputs, accumulator = allocate(Inputs), allocate(Accumulator)
         return cls(layout(players), weights, inputs, activations, accumulator)
 
@@ -223,14 +211,6 @@ def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
             a = weights.features[i]
             for j in range(width):
                 sums[j] += number * a[j]
-
-
-@inlined
-def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
-    """Note that the sums were computed in full for these inputs."""
-    accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
-    kept = accumulator
-    copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows, kept.features)
 
 
 @inlined
@@ -292,7 +272,9 @@ def update_sums(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums
     """Compute the first layer by updates, in full if there is nothing to update."""
     if accumulator.length[0] == 0 or accumulator.updates[0] == MOST_UPDATES:
         add_up(weights, inputs, sums)
-        _keep_inputs(inputs, accumulator)
+        accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
+        kept = accumulator
+        copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows, kept.features)
         return
     accumulator.updates[0] += 1
     _exchange_rows(weights, inputs, accumulator, sums)

@@ -43,18 +43,10 @@ FEATURES: Final = (
     Feature("castles_squared", 0.1, "the square of that, divided by the castles needed to win"),
     Feature("clans", 0.25, "clans controlled by its players"),
     Feature("influence", 0.05, "paladins of those clans on the regions"),
-    Feature(
-        "lead", 0.1, "lead in court over all other players in each of those clans, at most 6 each"
-    ),
-    Feature(
-        "lead_paladins", 0.1, "the same, each times a tenth of the clan's paladins on the regions"
-    ),
-    Feature(
-        "backing", 0.2, "paladins of those clans in the reserves of the players who control them"
-    ),
-    Feature(
-        "takeable", 0.3, "clans of other teams that one of its players could take from its reserve"
-    ),
+    Feature("lead", 0.1, "lead in court over all other players in each such clan, at most 6 each"),
+    Feature("lead_paladins", 0.1, "the same, times a tenth of the clan's paladins on the regions"),
+    Feature("backing", 0.2, "paladins of those clans in the reserves of their controllers"),
+    Feature("takeable", 0.3, "other teams' clans that a player could take from its reserve"),
     Feature("takeable_paladins", 0.05, "paladins of those clans on the regions"),
     Feature("ahead_1", 0.3, "territories that it would own if the Emperor stopped one step ahead"),
     Feature("ahead_2", 0.3, "the same, two steps ahead"),
