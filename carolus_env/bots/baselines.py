@@ -258,10 +258,7 @@ class PlannerBot(CompiledAgent):
     entries = Entries.of(choose_by_plans)
 
     def __init__(
-        self,
-        options: PlannerOptions | None = None,
-        *,
-        weights: F64 | None = None,
+        self, options: PlannerOptions | None = None, *, weights: F64 | None = None
     ) -> None:
         self.options, self._weights = options or PlannerOptions(), weights_table(weights)
 

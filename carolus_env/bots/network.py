@@ -24,7 +24,7 @@ from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
-from carolus_env.engine.state import STATE, States, as_states, common_players, copy
+from carolus_env.engine.state import STATE, Ints, States, as_states, common_players, copy
 from carolus_env.networks import decisions, network
 from carolus_env.networks.decisions import DecisionModel
 from carolus_env.networks.files import Kind, Model, ModelError, path_of
@@ -32,18 +32,7 @@ from carolus_env.networks.network import Network, NetworkModel, Weights
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import all_weights, softmax
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS, CandidateList, first_of
-from carolus_env.system.arrays import (
-    F32,
-    F64,
-    I64,
-    U64,
-    Bits,
-    Int,
-    Records,
-    allocate,
-    float32,
-    int64,
-)
+from carolus_env.system.arrays import F32, F64, U64, Bits, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
@@ -467,7 +456,7 @@ class DecisionsBot(Agent):
     def __init__(self, model: DecisionModel | None = None) -> None:
         self._models = Models("decisions", model)
 
-    def act(self, states: States, generators: U64) -> I64:
+    def act(self, states: States, generators: U64) -> Ints:
         players = as_states(states)["players"]
         check_streams(generators, states)
         actions = np.zeros(len(states), np.int64)

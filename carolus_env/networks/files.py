@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from carolus_env.system import arrays, untrusted
 from carolus_env.system.files import write_file
-from carolus_env.system.untrusted import DataError, cut, shown, unknown
+from carolus_env.system.untrusted import cut, shown, unknown
 
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
@@ -94,15 +94,10 @@ class Model(Generic[S]):
         data = _read(where)
         try:
             weights, about = arrays.from_bytes(data)
-        except DataError as error:
-            raise ModelError(f"{where}: {error}") from None
-        try:
             untrusted.expect(about, **cls.versions())
             sizes = {
-                item.name: untrusted.get(
-                    about, item.name, bool if "bool" in str(item.type) else int
-                )
-                for item in fields(cls.size_type)
+                each.name: untrusted.get(about, each.name, bool if each.type == "bool" else int)
+                for each in fields(cls.size_type)
             }
             model = cls(cls.size_type(**sizes), weights, untrusted.get(about, "about", dict))
             if untrusted.get(about, "sha256", str) != model.digest():

@@ -116,9 +116,11 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
 
 
 @kernel
-def margin(power: Int, other: Int, third: Int) -> Int:
-    """Return a team's lead in strength over every other, within bounds."""
-    return min(max(power - max(other, third), -_MARGIN), _MARGIN)
+def _margins(power_0: Int, power_1: Int, power_2: Int) -> tuple[Int, Int, Int]:
+    """Return each team's lead in strength over every other, within bounds."""
+    margin_0 = min(max(power_0 - max(power_1, power_2), -_MARGIN), _MARGIN)
+    margin_1 = min(max(power_1 - max(power_0, power_2), -_MARGIN), _MARGIN)
+    return margin_0, margin_1, min(max(power_2 - max(power_0, power_1), -_MARGIN), _MARGIN)
 
 
 @inlined
@@ -153,9 +155,8 @@ def _count_regions(s: np.void, features: F64) -> None:
             reach = reach_0 if heir == 0 else (reach_1 if heir == 1 else reach_2)
             if steps <= reach:
                 features[heir, GAIN] = max(features[heir, GAIN], size)
-        margin_0 = margin(power_0, power_1, power_2)
-        margin_1 = margin(power_1, power_0, power_2)
-        margin_2 = margin(power_2, power_0, power_1) * three
+        margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
+        margin_2 *= three
         hold_0, attack_0 = hold_0 + margin_0 * owns_0, attack_0 + margin_0 * (1 - owns_0)
         hold_1, attack_1 = hold_1 + margin_1 * owns_1, attack_1 + margin_1 * (1 - owns_1)
         hold_2, attack_2 = hold_2 + margin_2 * owns_2, attack_2 + margin_2 * (1 - owns_2)
@@ -510,7 +511,7 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
     kind["powers"][0] = power_0 - (added & 255)
     kind["powers"][1] = power_1 - (added >> 8 & 255)
     kind["powers"][2] = power_2 - (added >> 16 & 255)
-    margin_0, margin_1, margin_2 = _margins_of(power_0, power_1, power_2)
+    margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
     for team in range(MAX_TEAMS):
         own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
         owns = int64(team == owner)
@@ -518,12 +519,6 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
         kind["attack"][team] = features[team, ATTACK] - own * (1 - owns)
         kind["rest"][team] = scores[team] - own * weights[HOLD if owns == 1 else ATTACK]
         kind["rest"][team] -= _weighed_clans(features[team], weights)
-
-
-@kernel
-def _margins_of(power_0: Int, power_1: Int, power_2: Int) -> tuple[Int, Int, Int]:
-    margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
-    return margin_0, margin_1, margin(power_2, power_0, power_1)
 
 
 @kernel
@@ -561,13 +556,6 @@ def kind_after(
 
 
 @kernel
-def _margins(kind: np.void, effect: Int) -> tuple[Int, Int, Int]:
-    """Return each team's margin on the region with the paladins, after a plan of the kind."""
-    power_0, power_1, power_2 = _powers(kind, effect >> 8)
-    return _margins_of(power_0, power_1, power_2)
-
-
-@kernel
 def write_weighed_clans(shares: Int, kinds: Kinds, weighed: F64) -> None:
     """Write what the clans add to each team's rough score after placements, ``(3,)`` float64."""
     clans = kinds.weighed
@@ -589,7 +577,8 @@ def write_rough_scores(
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
-    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    power_0, power_1, power_2 = _powers(kind, effect >> 8)
+    margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
     owner = int64(kind["owner"])
     factor_0 = weights[HOLD] if owner == 0 else weights[ATTACK]
     factor_1 = weights[HOLD] if owner == 1 else weights[ATTACK]
@@ -608,7 +597,8 @@ def write_scores_after(
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
-    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    power_0, power_1, power_2 = _powers(kind, effect >> 8)
+    margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
     _write_clans(shares, teams, kinds.clans, features)
     for team in range(teams):
         own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
