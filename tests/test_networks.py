@@ -17,9 +17,8 @@ from strategies import ALL_KINDS, every_number, history, renamed
 
 from carolus_env import engine
 from carolus_env.engine.rules import NOBODY, OVER, PLACE, TEAMS, Rules
-from carolus_env.networks import backward, inputs, network
-from carolus_env.networks.backward import Deltas
-from carolus_env.networks.network import Network, Weights
+from carolus_env.networks import inputs, network
+from carolus_env.networks.network import Deltas, Network, Weights
 from carolus_env.records import position
 from carolus_env.system.compiler import entry
 
@@ -171,11 +170,11 @@ def _add_gradients(net, deltas, hidden, gradients):
     stage = inputs.stage[0]
     network.add_up(weights, inputs, activations.sums)
     network.apply_layers(weights, stage, activations)
-    backward.transpose(weights.hidden[stage], hidden)
-    backward.backpropagate(weights, stage, hidden, activations, deltas)
-    add = backward.accumulate
-    backward.learn_layers(add, gradients, gradients, stage, activations, deltas, float32(0))
-    backward.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))
+    network.transpose(weights.hidden[stage], hidden)
+    network.backpropagate(weights, stage, hidden, activations, deltas)
+    add = network.accumulate
+    network.learn_layers(add, gradients, gradients, stage, activations, deltas, float32(0))
+    network.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))
 
 
 @with_and_without_head
