@@ -44,11 +44,9 @@ class Entries(NamedTuple):
     def of(cls, choose: Callable[..., tuple[int, int, int]]) -> Entries:
         """Compile the loops around a choice.
 
-        Args:
-            choose: a kernel ``(s, rest, bits, context) -> (action, rest, bits)``: of a game that
-                waits for a decision, its random stream, and what `CompiledAgent.context` returns.
-                ``rest`` is what is left of the plan that the bot has for this turn
-                (`planning.plans`), 0: nothing. A bot that plans no turns returns 0.
+        It is a kernel ``(s, rest, bits, context) -> (action, rest, bits)``: of a game that waits
+        for a decision, its random stream, and what `CompiledAgent.context` returns. ``rest`` is
+        what is left of the bot's plan for this turn (`planning.plans`), 0: nothing.
         """
 
         @entry
@@ -223,7 +221,6 @@ class CompiledAgent(Agent):
                 per seat; advanced in place.
             seating: ``(N, players)`` int64, the agent at each seat; this one is ``number``.
             rows: ``(M,)`` int64, the games to play on; None: all.
-            check: the memory of `CheckedCompiled`.
         """
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
         for part, players, context in self._portions(states["players"][chosen]):

@@ -55,20 +55,15 @@ def answer(agent: Agent, states: States, streams: U64) -> Ints:
 
 
 def play(
-    games: Games,
-    agents: Sequence[Agent],
-    roll: Roll | None = None,
-    *,
-    rows: Rows | None = None,
-    answer: Answer = answer,
-) -> Iterator[Step]:
+    games: Games, agents: Sequence[Agent], roll: Roll | None = None,
+    *, rows: Rows | None = None, answer: Answer = answer,
+) -> Iterator[Step]:  # fmt: skip
     """Play games on until each is over, waits at a seat of `NO_AGENT`, or is left by ``roll``.
 
-    Each step is yielded when it is played and the dice are rolled.
-
-    ``roll``, called with the games in play before the first decision and after each, rolls the dice
-    that are due and returns the games that go on; None: all do, by their own generators. A step
-    with an illegal action is not played, but an `IllegalActionError`.
+    Each step is yielded when it is played and the dice are rolled. ``roll``, called with the games
+    in play before the first decision and after each, rolls the dice that are due and returns the
+    games that go on; None: all do, by their own generators. A step with an illegal action is not
+    played, but an `IllegalActionError`.
     """
     states, tables, streams = games
 

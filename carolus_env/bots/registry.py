@@ -21,20 +21,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeGuard
 
-import numpy as np
-import numpy.typing as npt
-
 from carolus_env.bots import baselines, network, search
 from carolus_env.bots.agent import Agent, AgentError, Checked, NoOptions, parse
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
-from carolus_env.engine.state import States
+from carolus_env.engine.state import Ints, States
 from carolus_env.networks.files import FOLDER, Kind
 from carolus_env.system import failures, sources
 from carolus_env.system.arrays import U64
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
 
-Function = Callable[[States, U64], npt.NDArray[np.integer[Any]]]
+Function = Callable[[States, U64], Ints]
 AgentLike = str | Agent | Function
 """What `make` takes: a spec string, an agent, or a function ``act(states, generators)``."""
 
@@ -47,12 +44,9 @@ class UnknownAgentError(ValueError):
 
 
 def register(name: str, maker: Callable[[str], Agent], about: str) -> None:
-    """Add a kind of agent.
+    """Add a kind of agent: its name in specs, a plain word, and a description in one line.
 
-    Args:
-        name: a plain word, the first part of the spec.
-        maker: gets the rest of the spec after ``name:``, empty if there is none.
-        about: a description in one line.
+    ``maker`` gets the rest of the spec after ``name:``, empty if there is none.
     """
     if not name.isidentifier():
         raise ValueError(f"an agent's name must be a plain word, got {name!r}")
@@ -216,7 +210,7 @@ class FunctionAgent(Agent):
     def __init__(self, function: Function) -> None:
         self.function, self.name = function, getattr(function, "__name__", "function")
 
-    def act(self, states: States, generators: U64) -> npt.NDArray[np.integer]:
+    def act(self, states: States, generators: U64) -> Ints:
         return self.function(states, generators)
 
 
@@ -242,10 +236,7 @@ _BOTS: Final[dict[str, tuple[Callable[..., Agent], type, Kind | None, str]]] = {
 }  # fmt: skip
 """How each bot is made of options, their dataclass, the purpose of its models, a description."""
 OPTIONS: Final = {name: options for name, (_, options, _, _) in _BOTS.items()}
-"""The dataclass of options of each bot in the package.
-
-Pages and results files may name these bots, and no others.
-"""
+"""The options of each bot in the package. Pages and results files may name no others."""
 
 
 def _make(name: str, argument: str) -> Agent:
@@ -276,8 +267,8 @@ def fingerprint(agent: Agent, players: int) -> dict[str, str]:
     """Return a hash of each thing that decides how an agent plays, by name.
 
     These are its Python file and the user's modules that it imports, the files that its spec names,
-    and ``carolus_env``: the package's code behind it, and the networks for that many players. What
-    an agent holds in memory is not among them, nor are installed packages.
+    and ``carolus_env``: the package's code behind it, and the networks for that many players. They
+    do not cover what an agent holds in memory, nor installed packages.
     """
     own = agent.agent if isinstance(agent, Checked) else agent
     maker: Any = own.function if isinstance(own, FunctionAgent) else type(own)
@@ -295,7 +286,10 @@ def fingerprint(agent: Agent, players: int) -> dict[str, str]:
     for path in sources.named_files(agent.name):
         if path.suffix != ".py" or not is_file:
             contents[path.as_posix()] = path.read_bytes()
-    hashes = {name: _hash({name: content}) for name, content in sorted(contents.items())}
+    hashes = {
+        name: sources.digest({name: content}).hex()[:16]
+        for name, content in sorted(contents.items())
+    }
     return {**hashes, sources.PACKAGE.name: _package_hash(package, players)}
 
 
@@ -303,8 +297,4 @@ def fingerprint(agent: Agent, players: int) -> dict[str, str]:
 def _package_hash(room: str, players: int) -> str:
     """Return the hash of a room, of those behind it, and of the models for that many players."""
     models = {path.name: path.read_bytes() for path in FOLDER.glob(f"*_{players}p.*")}
-    return _hash(sources.of_room(room) | models)
-
-
-def _hash(contents: dict[str, bytes]) -> str:
-    return sources.digest(contents).hex()[:16]
+    return sources.digest(sources.of_room(room) | models).hex()[:16]

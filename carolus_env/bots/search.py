@@ -26,7 +26,7 @@ from carolus_env.bots.tree import Forest, tree_of
 from carolus_env.engine.chance import check_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
-from carolus_env.networks.network import Network, NetworkModel, values
+from carolus_env.networks.network import Network, NetworkModel, values, write_shares
 from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
 from carolus_env.system import cancellation
@@ -326,7 +326,7 @@ def _go_down(
             after[row] = tree.leaf[0]
             play_plan(after[row], tree.plans[choice])
             if after[row]["phase"] == OVER:
-                trees.write_shares(after[row], outcomes[row])
+                write_shares(after[row], outcomes[row])
             row += 1
     return row
 

@@ -29,7 +29,7 @@ from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE
-from carolus_env.networks.network import Network, value_plans
+from carolus_env.networks.network import Network, value_plans, write_shares
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import softmax, write_scores
 from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
@@ -114,13 +114,6 @@ def tree_of(forest: Forest, g: Int) -> Forest:
 
 
 # ------------------------------------------------------------------------------------ values
-
-
-@kernel
-def write_shares(s: np.void, chances: F64) -> None:
-    """Write each team's win probability; equal shares while the game is not over."""
-    for team in range(int64(s["teams"])):
-        chances[team] = turns.team_win_share(s, team)
 
 
 @kernel

@@ -345,16 +345,21 @@ def evaluate(s: np.void, net: Network) -> None:
     apply_layers(net.weights, net.inputs.stage[0], net.activations)
 
 
+@kernel
+def write_shares(s: np.void, values: Any) -> None:
+    """Write each team's win probability where the game is over."""
+    for team in range(int64(s["teams"])):
+        values[team] = turns.team_win_share(s, team)
+
+
 @inlined
 def write_value(s: np.void, net: Network, values: Any) -> None:
     """Write each team's win probability in ``s``, over or not: ``(3,)`` float64."""
-    teams = int64(s["teams"])
     if s["phase"] == OVER:
-        for team in range(teams):
-            values[team] = turns.team_win_share(s, team)
+        write_shares(s, values)
         return
     evaluate(s, net)
-    for team in range(teams):
+    for team in range(int64(s["teams"])):
         values[team] = net.activations.values[team_role(s, team)]
 
 
