@@ -10,7 +10,7 @@ position. A crown becomes the clan that leaves the best position.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -64,13 +64,6 @@ class GreedyOptions(BotOptions):
     errors: float = errors_option()
 
 
-class Greedy(NamedTuple):
-    """Context of the kernel."""
-
-    errors: float  # probability of a random move
-    after: States  # (1,) scratch: the position after an action
-
-
 @kernel
 def points_after(s: np.void, action: Int, after: Records) -> Int:
     """Return the lead in points of the team to move after an action: castles, then clans."""
@@ -90,19 +83,20 @@ def points_after(s: np.void, action: Int, after: Records) -> Int:
 
 
 @kernel
-def choose_greedily(s: np.void, rest: Int, bits: Bits, greedy: Greedy) -> tuple[Int, Int, Bits]:
+def choose_greedily(s: np.void, rest: Int, bits: Bits, greedy: Any) -> tuple[Int, Int, Bits]:
     """Return the best action, ties broken at random, no plan, and the advanced stream.
 
     The action is -1 when no decision is due.
     """
-    chosen, bits = error(s, bits, greedy.errors)
+    errors, after = greedy
+    chosen, bits = error(s, bits, errors)
     if chosen >= 0:
         return chosen, 0, bits
     legal_set, best, ties = legal.legal_set(s), -(1 << 30), 0
     for action in range(rules.ACTIONS):
         if legal.allows(legal_set, action) == 0:
             continue
-        points = points_after(s, action, greedy.after)
+        points = points_after(s, action, after)
         if points > best:
             best, ties = points, 0
         if points == best:  # the k-th of equals replaces the last with probability 1 / k
@@ -131,8 +125,8 @@ class GreedyBot(CompiledAgent):
     def __init__(self, options: GreedyOptions | None = None) -> None:
         self.options = options or GreedyOptions()
 
-    def context(self, players: int) -> Greedy:
-        return Greedy(float(self.options.errors), np.zeros(1, STATE))
+    def context(self, players: int) -> tuple[float, States]:
+        return float(self.options.errors), np.zeros(1, STATE)
 
     def opinion(self, states: States, generators: U64) -> Opinion:
         """Return equal probabilities of the actions with the best immediate gain, errors apart."""
@@ -161,17 +155,9 @@ class PlannerOptions(BotOptions):
     errors: float = errors_option()
 
 
-class Planner(NamedTuple):
-    """Context of the kernels."""
-
-    turn: CandidateList  # of one plan: a turn's best
-    discs: DiscScratch
-    errors: float  # probability of a random move
-
-
 @inlined
 def _best_plan(s: np.void, turn: CandidateList) -> Any:
-    """Return the plan of the player to move that leaves the best position."""
+    """Return the plan of the player to move that leaves the best position, listed in ``turn``."""
     plans.list_plans(s, turn.width, turn.weights, turn.scratch, turn.plans[:1], turn.scores)
     return turn.plans[0]
 
@@ -233,14 +219,14 @@ def _value_round(s: np.void, turn: CandidateList, outcome: Any) -> None:
 
 
 @separate
-def choose_by_plans(s: np.void, rest: Int, bits: Bits, planner: Planner) -> tuple[Int, Int, Bits]:
+def choose_by_plans(s: np.void, rest: Int, bits: Bits, planner: Any) -> tuple[Int, Int, Bits]:
     """Return the planner's decision, no plan, and the stream, drawn from only for errors."""
-    chosen, bits = error(s, bits, planner.errors)
+    turn, discs, errors = planner
+    chosen, bits = error(s, bits, errors)
     if chosen >= 0:
         return chosen, 0, bits
-    turn = planner.turn
     if s["phase"] == rules.DISC:
-        return plans.search_discs(s, _answers, _value_round, turn, planner.discs), 0, bits
+        return plans.search_discs(s, _answers, _value_round, turn, discs), 0, bits
     if s["phase"] == rules.CROWN_CHOICE:
         return best_crown(s, turn.weights, turn.scratch), 0, bits
     return plans.first_of(_best_plan(s, turn)), 0, bits
@@ -249,9 +235,7 @@ def choose_by_plans(s: np.void, rest: Int, bits: Bits, planner: Planner) -> tupl
 class PlannerBot(CompiledAgent):
     """Plans whole turns by an evaluation with fitted weights.
 
-    Args:
-        options: None: the defaults.
-        weights: ``(5, F)`` float64 of the evaluation, by number of players; None: the fitted ones.
+    ``weights`` of it are ``(5, F)`` float64, by number of players; None: the fitted ones.
     """
 
     name = "planner"
@@ -262,10 +246,10 @@ class PlannerBot(CompiledAgent):
     ) -> None:
         self.options, self._weights = options or PlannerOptions(), weights_table(weights)
 
-    def context(self, players: int) -> Planner:
+    def context(self, players: int) -> tuple[CandidateList, DiscScratch, float]:
         width = WIDTHS.index(self.options.plans)
         turn = CandidateList.of(width, self._weights[players], 1)
-        return Planner(turn, allocate(DiscScratch), float(self.options.errors))
+        return turn, allocate(DiscScratch), float(self.options.errors)
 
     def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the choice, and the evaluation where the turn that it plans ends.

@@ -257,9 +257,7 @@ class CompiledAgent(Agent):
 class CheckedCompiled(Checked, CompiledAgent):
     """A compiled agent from a file: it plays on in compiled code, which checks its choices."""
 
-    def __init__(self, agent: CompiledAgent) -> None:
-        super().__init__(agent)
-        self._compiled = agent
+    agent: CompiledAgent
 
     def play_on(
         self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
@@ -267,7 +265,7 @@ class CheckedCompiled(Checked, CompiledAgent):
     ) -> int:  # fmt: skip
         memory = states.view(np.uint8).reshape(len(states), -1)
         check = Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
-        decisions = self._compiled.play_on(states, generators, seating, number, rows, check)
+        decisions = self.agent.play_on(states, generators, seating, number, rows, check)
         row, action = check.fault.tolist()
         if row < 0:
             return decisions

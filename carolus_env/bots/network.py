@@ -400,10 +400,8 @@ class _NetworkBot(CompiledAgent):
 class ValueBot(_NetworkBot):
     """Plays what leads to the best position by a value network.
 
-    Args:
-        model: a model for ``model.size.players`` players; None: the models of the package, each
-            read when it is first needed.
-        options: None: the defaults.
+    Its model is for ``model.size.players`` players; None: the models of the package, each read when
+    it is first needed.
     """
 
     name = "value"
@@ -430,10 +428,7 @@ class PpoBot(_NetworkBot):
 
     Each placement of a turn is chosen anew, among the turns that begin from there.
 
-    Args:
-        model: a model for ``model.size.players`` players with a policy head, else AgentError; None:
-            the models of the package, each read when it is first needed.
-        options: None: the defaults.
+    The model, as for `ValueBot`, must have a policy head, else AgentError.
     """
 
     name = "ppo"

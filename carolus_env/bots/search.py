@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -95,11 +95,8 @@ class MctsBot(Agent):
     """Searches from each position, by the planner's evaluation.
 
     With a budget of simulations, the same streams give the same decisions. ``simulations`` counts
-    them. A search can be stopped (`system.cancellation`).
-
-    Args:
-        options: None: the defaults.
-        weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
+    them. A search can be stopped (`system.cancellation`). ``weights`` of the evaluation are ``(5,
+    F)`` float64; None: the fitted ones.
     """
 
     name = "mcts"
@@ -176,9 +173,8 @@ class MctsBot(Agent):
             nodes = _LARGEST if seconds > 0 else min(sims + 1, _LARGEST)
             self._forest = Forest.new(len(states), nodes, self.options.candidates)
         forest, stop, players = self._forest, cancellation.current(), int(states["players"][0])
-        simulate: Callable[[tuple[float, float, float], int, int], None] = partial(
-            self._simulate, states, self._weights[players], forest, dice, self._network(players)
-        )
+        weights, net = self._weights[players], self._network(players)
+        simulate = partial(self._simulate, states, weights, forest, dice, net)
         simulate((0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
@@ -232,10 +228,8 @@ class SearchBot(MctsBot):
     A value network runs inside the compiled search. An `Evaluator` is called from Python with the
     positions of all games together. Both give the same tree where they give the same values.
 
-    Args:
-        value: a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
-            models of the package, each read when it is first needed.
-        options: None: the defaults.
+    ``value`` is a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
+    models of the package, each read when it is first needed.
     """
 
     name = "search"

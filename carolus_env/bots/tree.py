@@ -43,35 +43,29 @@ EXPLORATION: Final = 0.2  # the factor c of PUCT
 LONGEST: Final = 200  # maximum number of choices on a path
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 
-NODE: Final = np.dtype(
-    [
-        ("key", "<u8"),  # identifies a position among those after one choice
-        ("sibling", "<i4"),  # the next of these positions, 0: none
-        ("first_edge", "<i4"),
-        ("edges", "<i4"),  # number of choices
-        ("visits", "<i4"),
-        ("team", "i1"),  # the team to move
-    ]
-)
-EDGE: Final = np.dtype(
-    [
-        ("plan", "<i8"),  # see `plans.pack`
-        ("prior", "<f8"),  # sums to 1 over the edges of a node
-        ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
-        ("first_value", "<f8"),  # to the team to move, before the first visit
-        ("visits", "<i4"),
-        ("child", "<i4"),  # the first position after it, 0: none yet
-    ]
-)
-HALVING: Final = np.dtype(
-    [
-        ("rounds", "<i8"),  # number of rounds; 0: the first has not begun
-        ("round", "<i8"),  # the present one
-        ("compared", "<i8"),  # number of choices that are compared in it
-        ("next", "<i8"),  # the place in the order of the next to try
-        ("tried", "<i8"),  # number of choices tried at all
-    ]
-)
+NODE: Final = np.dtype([
+    ("key", "<u8"),  # identifies a position among those after one choice
+    ("sibling", "<i4"),  # the next of these positions, 0: none
+    ("first_edge", "<i4"),
+    ("edges", "<i4"),  # number of choices
+    ("visits", "<i4"),
+    ("team", "i1"),  # the team to move
+])  # fmt: skip
+EDGE: Final = np.dtype([
+    ("plan", "<i8"),  # see `plans.pack`
+    ("prior", "<f8"),  # sums to 1 over the edges of a node
+    ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
+    ("first_value", "<f8"),  # to the team to move, before the first visit
+    ("visits", "<i4"),
+    ("child", "<i4"),  # the first position after it, 0: none yet
+])  # fmt: skip
+HALVING: Final = np.dtype([
+    ("rounds", "<i8"),  # number of rounds; 0: the first has not begun
+    ("round", "<i8"),  # the present one
+    ("compared", "<i8"),  # number of choices that are compared in it
+    ("next", "<i8"),  # the place in the order of the next to try
+    ("tried", "<i8"),  # number of choices tried at all
+])  # fmt: skip
 
 
 class Forest(NamedTuple):
@@ -190,21 +184,20 @@ def add_node(s: np.void, tree: Forest) -> Int:
 
 @kernel
 def _order_best(tree: Forest, begin: Int, end: Int, most: Int) -> None:
-    """Bring the best ``most`` of the root's edges in places ``begin`` to ``end`` forward.
+    """Bring the best ``most`` of the root's edges at ``begin`` to ``end`` of the order forward.
 
     Edges that were tried are ordered by their means, others by their first values.
     """
     edges, order, team = tree.edges, tree.order, int64(tree.nodes[0]["team"])
-    for place in range(begin, begin + most):
-        best, highest = place, -1.0
-        for other in range(place, end):
-            edge = edges[order[other]]
+    for first in range(begin, begin + most):
+        best, highest = first, -1.0
+        for k in range(first, end):
+            edge = edges[order[k]]
             visits = int64(edge["visits"])
             value = edge["value"][team] / visits if visits > 0 else edge["first_value"]
             if value > highest:
-                best, highest = other, value
-        taken = order[best]
-        order[best], order[place] = order[place], taken
+                best, highest = k, value
+        order[best], order[first] = order[first], order[best]
 
 
 @kernel

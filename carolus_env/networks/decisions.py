@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from types import ModuleType
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -68,8 +68,7 @@ class Size:
         """Return the shape of each array of weights: inputs first; ``*_b`` are biases."""
         d, z, teams = self.region, self.whole, rules.TEAMS[self.players]
         observations = np.zeros((1, observation.length(self.players)), np.float32)
-        encoded = inputs(observations, self.players, np)
-        clan, region, rest = (x.shape[-1] for x in (encoded.clans, encoded.regions, encoded.whole))
+        rest, clan, region, *_ = (x.shape[-1] for x in inputs(observations, self.players, np))
         shapes: dict[str, tuple[int, ...]] = {"whole": (rest, z), "whole_b": (z,)}
         for i in range(LAYERS):
             shapes |= {
@@ -130,20 +129,13 @@ def random_weights(size: Size, seed: int) -> dict[str, F32]:
 # ------------------------------------------------------------------------------------- inputs
 
 
-class Inputs(NamedTuple):
-    """The inputs of N positions, float32 arrays of NumPy or PyTorch."""
+def inputs(observations: Any, players: int, xp: ModuleType) -> tuple[Any, ...]:
+    """Arrange N observations, as float32 arrays of NumPy or PyTorch.
 
-    whole: Any  # (N, A)
-    clans: Any  # (N, 5, B)
-    regions: Any  # (N, 15, C)
-    paladins: Any  # (N, 5, 15) paladins by clan and region, scaled
-    exists: Any  # (N, 15) 1 for each region in the circle
-    count: Any  # (N, 1) the number of regions
-    partner: Any  # (N, players) 1 for each seat of the viewer's team
-
-
-def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
-    """Arrange observations."""
+    These are: of the whole ``(N, A)``, of clans ``(N, 5, B)`` and regions ``(N, 15, C)``; scaled
+    paladins by clan and region; 1 for each region in the circle ``(N, 15)``; their number
+    ``(N, 1)``; and 1 for each seat of the viewer's team ``(N, players)``.
+    """
     n, teams = len(observations), rules.TEAMS[players]
     layout, slices = observation.layout(players), observation.slices(players)
     blocks = {
@@ -208,9 +200,8 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
         ],
         axis=1,
     )
-    regions = xp.swapaxes(regions, 1, 2)
-    partner = blocks["partner"]
-    return Inputs(whole, clans, regions, PALADINS_SCALE * paladins, exists, count, partner)
+    regions, paladins = xp.swapaxes(regions, 1, 2), PALADINS_SCALE * paladins
+    return whole, clans, regions, paladins, exists, count, blocks["partner"]
 
 
 def _numbers(first: int, after: int, beside: Any, xp: ModuleType) -> Any:
@@ -248,8 +239,8 @@ def forward(
     ``observations`` are ``(N, length)``, whole numbers as float32.
     """
     w, relu = weights, partial(np.maximum, np.float32(0)) if xp is np else xp.relu
-    encoded, clans, regions, paladins, exists, count, partner = inputs(observations, players, xp)
-    whole = relu(encoded @ w["whole"] + w["whole_b"])
+    whole, clans, regions, paladins, exists, count, partner = inputs(observations, players, xp)
+    whole = relu(whole @ w["whole"] + w["whole_b"])
     for i in range(LAYERS):
         clans = relu(
             clans @ w[f"clan_{i}"]

@@ -183,7 +183,7 @@ def count_but_clans(s: np.void, features: F64) -> None:
 
 
 @kernel
-def forget_features(features: F64) -> None:
+def clear_features(features: F64) -> None:
     """Write zeros."""
     for team in range(MAX_TEAMS):
         for k in range(features.shape[1]):
@@ -193,7 +193,7 @@ def forget_features(features: F64) -> None:
 @inlined
 def write_features(s: np.void, features: F64) -> None:
     """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
-    forget_features(features)
+    clear_features(features)
     for clan in range(CLANS):
         count_clan(s, clan, features)
     count_but_clans(s, features)
@@ -317,18 +317,16 @@ _ROWS: Final = 512  # kinds cached at a time, a power of 2
 _KEYS: Final = _CONTROLS * 8 * 16 * 4  # keys of a position
 _MIX: Final = 2_654_435_769  # 2^32 over the golden ratio: neighbours come far apart
 
-KIND: Final = np.dtype(
-    [
-        ("key", "<i8"),  # the plans' common key, see `kind_after`; 0: none
-        ("heir", "<i8"),  # owner of the region after the move, a row of features
-        ("owner", "<i8"),  # the same
-        ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
-        ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
-        ("attack", "<f8", (MAX_TEAMS,)),  # the same
-        ("rest", "<f8", (MAX_TEAMS,)),  # the score, less what the clans and that region add
-        ("winners", "<i8"),  # where the game is over, bit t: team t has won; else 0
-    ]
-)
+KIND: Final = np.dtype([
+    ("key", "<i8"),  # the plans' common key, see `kind_after`; 0: none
+    ("heir", "<i8"),  # owner of the region after the move, a row of features
+    ("owner", "<i8"),  # the same
+    ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
+    ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
+    ("attack", "<f8", (MAX_TEAMS,)),  # the same
+    ("rest", "<f8", (MAX_TEAMS,)),  # the score, less what the clans and that region add
+    ("winners", "<i8"),  # where the game is over, bit t: team t has won; else 0
+])  # fmt: skip
 
 
 class Kinds(NamedTuple):
@@ -480,7 +478,7 @@ def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
 
 
 @separate
-def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
+def _cache_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
     """Play a plan out, and store what all plans of its kind share.
 
     Plans that end the game are not cached as a kind: their scores are known at once.
@@ -497,7 +495,7 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
         kind["key"] = 0
         return
     kind["key"] = key
-    forget_features(features)
+    clear_features(features)
     _write_clans(shares, int64(s["teams"]), kinds.clans, features)
     count_but_clans(after, features)
     weigh(features, weights, scores)
@@ -533,7 +531,7 @@ def _powers(kind: np.void, added: Int) -> tuple[Int, Int, Int]:
 def kind_after(
     shares: Int, effect: Int, target: Int, stop: Int, context: PlanContext, kinds: Kinds
 ) -> Any:
-    """Return the row in `Kinds` of a plan's kind; a new kind is learnt.
+    """Return the row in `Kinds` of a plan's kind; a new kind is cached.
 
     ``effect`` is the sum of the placements' effects; those not for the court are ``target`` steps
     from the Emperor, who goes ``stop`` steps.
@@ -551,7 +549,7 @@ def kind_after(
     power_0, power_1, power_2 = _powers(kind, added)
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
     if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
-        _learn_kind(shares, added, key, context, kinds)
+        _cache_kind(shares, added, key, context, kinds)
     return row
 
 

@@ -39,18 +39,16 @@ _LOW: Final = (1 << _STEP) - 1
 
 NONE_YET: Final = -1e9  # a value below that of any position
 
-LEVEL: Final = np.dtype(
-    [
-        ("clan", "<i8"),  # the next to try here
-        ("target", "<i8"),  # the next to try here of that clan
-        ("went", "<i8"),  # the one region that paladins went to so far, 0: none
-        ("plan", "<i8"),  # the placements so far, see `pack`
-        ("shares", "<i8"),  # the same, see `heuristic`
-        ("effect", "<i8"),  # the sum of their effects, see `heuristic`
-        ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
-        ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
-    ]
-)
+LEVEL: Final = np.dtype([
+    ("clan", "<i8"),  # the next to try here
+    ("target", "<i8"),  # the next to try here of that clan
+    ("went", "<i8"),  # the one region that paladins went to so far, 0: none
+    ("plan", "<i8"),  # the placements so far, see `pack`
+    ("shares", "<i8"),  # the same, see `heuristic`
+    ("effect", "<i8"),  # the sum of their effects, see `heuristic`
+    ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
+    ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
+])  # fmt: skip
 
 
 class Listing(NamedTuple):
