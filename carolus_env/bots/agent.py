@@ -63,16 +63,13 @@ class Agent(ABC):
 
     @abstractmethod
     def act(self, states: States, generators: U64) -> Ints:
-        """Choose one legal action for each game.
+        """Choose one legal action for each game: ``(N,)`` integers.
 
         Args:
             states: ``(N,)`` games that wait for a decision; seats and numbers of players may be
                 mixed. Must not be changed.
             generators: ``(N,)`` uint64, the random stream of the player to move in each game. The
                 agent advances them in place (see `engine.random_actions` and `uniforms`).
-
-        Returns:
-            ``(N,)`` integers.
         """
 
     def act_one(self, state: np.void, generator: U64 | None = None) -> int:

@@ -84,10 +84,7 @@ def points_after(s: np.void, action: Int, after: Records) -> Int:
 
 @kernel
 def choose_greedily(s: np.void, rest: Int, bits: Bits, greedy: Any) -> tuple[Int, Int, Bits]:
-    """Return the best action, ties broken at random, no plan, and the advanced stream.
-
-    The action is -1 when no decision is due.
-    """
+    """Return the best action (-1: none is due), ties broken at random, no plan, and the stream."""
     errors, after = greedy
     chosen, bits = error(s, bits, errors)
     if chosen >= 0:
@@ -181,10 +178,7 @@ def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
 
 @inlined
 def _answers(s: np.void) -> Any:
-    """Return the bits of discs to try for a later player; only two with more than two players.
-
-    More answers would cost much time and change little.
-    """
+    """Return the bits of discs to try for a later player; of three and more two, for speed."""
     discs = legal.playable_discs(s)
     if s["players"] == 2:
         return discs
@@ -198,10 +192,7 @@ def _answers(s: np.void) -> Any:
 
 @inlined
 def _value_round(s: np.void, turn: CandidateList, outcome: Any) -> None:
-    """Play the round to its end by the best plans, and write each team's log odds of winning.
-
-    No dice are rolled.
-    """
+    """Play the round by the best plans, without dice, and write each team's log odds of winning."""
     weights, scratch, begun = turn.weights, turn.scratch, s["round"]
     while s["round"] == begun:
         if plans.in_turn(s):

@@ -71,7 +71,7 @@ class Entries(NamedTuple):
             for i in range(rows.shape[0]):
                 s = states[rows[i]]
                 if s["players"] == players:
-                    turn = choose, generators, seating, number, rows[i], context, check
+                    turn = _Turn(choose, generators, seating, number, rows[i], context, check)
                     decisions += play_on(_decide, roll_own, s, int64(0), turn)[0]
             return decisions
 
@@ -86,18 +86,27 @@ class Check(NamedTuple):
     fault: I64  # (2,) the row and the action of a choice that fails, or -1
 
 
+class _Turn(NamedTuple):
+    """Context of an agent that plays a game on; see `Entries.play_on`."""
+
+    choose: Callable[..., tuple[int, int, int]]
+    generators: U64
+    seating: I64
+    number: int
+    row: int
+    context: Any
+    check: Check | None
+
+
 @inlined
 def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's, and passes: an ``act`` of `stepping.play_on`."""
-    choose, generators, seating, number, row, context, check = turn
-    seat = int64(s["player"])
-    if seating[row, seat] != number:
+    row, seat, streams = turn.row, int64(s["player"]), turn.generators
+    if turn.seating[row, seat] != turn.number or not _keep(row, turn.check):
         return False, rest
-    column = seat if generators.shape[1] > 1 else 0
-    if not _keep(row, check):
-        return False, rest
-    action, left, generators[row, column] = choose(s, rest, generators[row, column], context)
-    if not _passes(s, int64(action), row, check):
+    column = seat if streams.shape[1] > 1 else 0
+    action, left, streams[row, column] = turn.choose(s, rest, streams[row, column], turn.context)
+    if not _passes(s, int64(action), row, turn.check):
         return False, rest
     turns.play(s, action)
     return True, int64(left)
@@ -185,10 +194,7 @@ class CompiledAgent(Agent):
         return agent
 
     def context(self, players: int) -> Any:
-        """Return the choice's parameters and scratch for games of ``players`` players.
-
-        It is kept, and used for one call at a time.
-        """
+        """Return the choice's parameters and scratch, which one call at a time uses."""
         return None
 
     def act(self, states: States, generators: U64) -> I64:
@@ -231,10 +237,7 @@ class CompiledAgent(Agent):
         return decisions
 
     def _portions(self, players: Ints) -> Iterator[tuple[slice, int, Any]]:
-        """Yield portions of games, for each number of players there with a context.
-
-        No other thread uses that context meanwhile.
-        """
+        """Yield portions of games by number of players, with a context that no other thread has."""
         present = players.tobytes()  # one byte each
         for number in range(2, MAX_PLAYERS + 1):
             if number not in present:
@@ -275,10 +278,7 @@ class CheckedCompiled(Checked, CompiledAgent):
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
-    """Return whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
-
-    It does not where a subclass overrides `act` alone.
-    """
+    """Return whether `play_on` takes the decisions of `act`: no subclass overrides that alone."""
     for owner in (agent, *type(agent).__mro__):
         if "play_on" in vars(owner):
             return True
@@ -298,10 +298,7 @@ def errors_option() -> float:
 
 @kernel
 def error(s: np.void, bits: Bits, errors: float) -> tuple[Int, Bits]:
-    """Return a random legal action with probability ``errors``, else -1; and the advanced stream.
-
-    Without errors nothing is drawn, so that the agent plays as one that knows no errors.
-    """
+    """Return a random legal action with probability ``errors``, else -1; for 0 nothing is drawn."""
     if errors > 0.0:
         bits = generator.step(bits)
         if generator.fraction(generator.mix(bits)) < errors:

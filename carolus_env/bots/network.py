@@ -143,10 +143,7 @@ def best_candidate(s: np.void, candidates: CandidateList, selector: Selector) ->
 
 @separate
 def value_next(s: np.void, selector: Selector, values: F64) -> None:
-    """Play the best next candidate, and write each team's win probability after it.
-
-    The player's crowns, if there are any, come first.
-    """
+    """Play crowns and the best next candidate, and write each team's win probability after it."""
     own = selector.candidates
     ahead = CandidateList(
         int64(plans.STOP), own.weights, selector.ahead, own.scratch, own.plans, own.scores
@@ -281,10 +278,7 @@ def consider(s: np.void, selector: Selector) -> Int:
 def choose_by_policy(
     s: np.void, rest: Int, bits: Bits, selector: Selector
 ) -> tuple[Int, Int, Bits]:
-    """Return the chosen candidate's first action, no plan, and the stream.
-
-    The stream is drawn from unless the temperature is 0.
-    """
+    """Return the candidate's first action, no plan, and the stream; temperature 0 draws nothing."""
     logits, count, best = selector.logits, consider(s, selector), 0
     for k in range(1, count):
         best = k if logits[k] > logits[best] else best
@@ -424,9 +418,7 @@ class RolloutPolicy(ValueBot):
 
 
 class PpoBot(_NetworkBot):
-    """Plays by a policy over whole turns.
-
-    Each placement of a turn is chosen anew, among the turns that begin from there.
+    """Plays by a policy over whole turns, of which each placement is chosen anew.
 
     The model, as for `ValueBot`, must have a policy head, else AgentError.
     """

@@ -85,9 +85,7 @@ class Evaluator(ABC):
     def evaluate(self, states: States) -> npt.NDArray[np.floating[Any]]:
         """Return each team's win probability: ``(N, teams)``; each row sums to 1.
 
-        Args:
-            states: ``(N,)`` games of one number of players, none of them over, not to be changed.
-                Dice may be due, and have not been rolled.
+        The games are of one number of players, and none is over. Due dice have not been rolled.
         """
 
 

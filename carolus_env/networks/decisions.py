@@ -106,10 +106,9 @@ class DecisionModel(Model[Size]):
 
 
 def random_weights(size: Size, seed: int) -> dict[str, F32]:
-    """Return weights to begin with: all legal actions are about equally likely.
+    """Return weights with which all legal actions are about equally likely.
 
-    They are He's (arXiv:1502.01852) before a rectifier, less where several terms are added, and
-    small before the outputs.
+    He's (arXiv:1502.01852) before a rectifier, less where several terms are added or are outputs.
     """
     random, weights = np.random.default_rng(seed), {}
     outputs = {"share", "disc", "reach", "crown", "court", "move", "pair_clan"}
@@ -160,48 +159,39 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> tuple[Any, ...]:
     place = _numbers(0, rules.TERRITORIES, observations, xp)
     after = (place + 1) * xp.clip(count - 1 - place, 0, 1)
     before = place - 1 + count * xp.clip(1 - place, 0, 1)
-    regions = xp.concatenate(
-        [
-            exists[:, None],
-            owned,
-            xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, rules.TERRITORIES),
-            _take(owned, after[:, None], xp),
-            _take(owned, before[:, None], xp),
-            PALADINS_SCALE * paladins.sum(1)[:, None],
-        ],
-        axis=1,
-    )
+    of_regions = [
+        exists[:, None],
+        owned,
+        xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, rules.TERRITORIES),
+        _take(owned, after[:, None], xp),
+        _take(owned, before[:, None], xp),
+        PALADINS_SCALE * paladins.sum(1)[:, None],
+    ]
     courts, control, reserves = blocks["courts"], blocks["control"], blocks["reserves"]
     ours = (control * blocks["partner"][:, :, None]).sum(1)[:, None]
     theirs = control.sum(1)[:, None] - ours
-    clans = xp.concatenate(
-        [
-            by_clan(steps(_over_others(courts, xp), LEADS)),
-            by_clan(steps(reserves, HELD)),
-            by_clan(xp.concatenate([control, ours, theirs], axis=1)),
-            by_clan(COURT_SCALE * courts),
-            by_clan(RESERVE_SCALE * reserves),
-            SUPPLY_SCALE * blocks["supply"][:, :, None],
-            CLAN_SCALE * paladins.sum(2)[:, :, None],
-        ],
-        axis=2,
-    )
+    of_clans = [
+        by_clan(steps(_over_others(courts, xp), LEADS)),
+        by_clan(steps(reserves, HELD)),
+        by_clan(xp.concatenate([control, ours, theirs], axis=1)),
+        by_clan(COURT_SCALE * courts),
+        by_clan(RESERVE_SCALE * reserves),
+        SUPPLY_SCALE * blocks["supply"][:, :, None],
+        CLAN_SCALE * paladins.sum(2)[:, :, None],
+    ]
     rest = [
         (blocks[block.name] / block.scale).reshape(n, -1)
         for block in layout
         if block.name not in _OF_CLANS and not block.name.startswith("region_")
     ]
-    whole = xp.concatenate(
-        [
-            *rest,
-            steps(blocks["placements_left"].reshape(n), (1, rules.DICE[players])),
-            steps(blocks["castles"], (1, rules.CASTLES_TO_WIN[players])).reshape(n, -1),
-            steps(count[:, 0], FEW_REGIONS),
-        ],
-        axis=1,
-    )
-    regions, paladins = xp.swapaxes(regions, 1, 2), PALADINS_SCALE * paladins
-    return whole, clans, regions, paladins, exists, count, blocks["partner"]
+    rest += [
+        steps(blocks["placements_left"].reshape(n), (1, rules.DICE[players])),
+        steps(blocks["castles"], (1, rules.CASTLES_TO_WIN[players])).reshape(n, -1),
+        steps(count[:, 0], FEW_REGIONS),
+    ]
+    whole, clans = xp.concatenate(rest, axis=1), xp.concatenate(of_clans, axis=2)
+    regions = xp.swapaxes(xp.concatenate(of_regions, axis=1), 1, 2)
+    return whole, clans, regions, PALADINS_SCALE * paladins, exists, count, blocks["partner"]
 
 
 def _numbers(first: int, after: int, beside: Any, xp: ModuleType) -> Any:

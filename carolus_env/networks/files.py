@@ -74,9 +74,7 @@ class Model(Generic[S]):
     def save(self, path: str | Path) -> None:
         """Write ``path.safetensors``; an older file stays until the new one is complete.
 
-        Raises:
-            OSError: when it cannot be written (no space, no permission).
-            TypeError, ValueError: when ``about`` holds something that JSON cannot, such as NaN.
+        TypeError, ValueError: ``about`` holds something that JSON cannot, such as NaN.
         """
         own = {"sha256": self.digest(), "about": dict(self.about)}
         data = arrays.to_bytes(self.weights, {**self.versions(), **asdict(self.size), **own})
@@ -86,10 +84,7 @@ class Model(Generic[S]):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read the file that `save` wrote, without running code from it.
-
-        ModelError: it is missing, damaged, of another kind or of another version.
-        """
+        """Read what `save` wrote; ModelError: missing, damaged, of another kind or version."""
         where = file_of(path)
         data = _read(where)
         try:

@@ -98,12 +98,9 @@ def table_rows(table: Table, teams: int) -> int:
 
 
 def copies(table: Table, players: int) -> int:
-    """Return the number of copies of the table: one for each role, for each team's view and so on.
-
-    Of two teams one is as much stronger as the other is weaker: one view is enough.
-    """
+    """Return the number of copies of the table: for each role, for each team's view and so on."""
     teams, last = rules.TEAMS[players], table.per.split()[-1]
-    views = teams if teams > 2 else 1
+    views = teams if teams > 2 else 1  # of two teams one's lead is the other's lag
     return {"view": views, "role": players, "pair": players - 1, "rival": teams - 1}.get(last, 1)
 
 
@@ -150,7 +147,7 @@ class Inputs(NamedTuple):
 
 
 # The rows of a copy of each table that has several; none of these depends on the number of teams.
-_COPY: Any = Layout(*(table_rows(table, 2) for table in TABLES), 0)
+_COPY: Any = Layout._make([*(table_rows(table, 2) for table in TABLES), 0])
 
 
 # ------------------------------------------------------------------------------------ roles

@@ -85,10 +85,7 @@ class Size:
 
 
 def random_weights(size: Size, seed: int) -> dict[str, F32]:
-    """Return random weights to begin with.
-
-    They are small random numbers, alike for all stages; the rows and the policy head are zeros.
-    """
+    """Return small random weights, alike for all stages; zeros for rows and policy head."""
     random, teams = np.random.default_rng(seed), TEAMS[size.players]
     weights = {name: np.zeros(shape, np.float32) for name, shape in size.shapes().items()}
     for weight, spread in (
@@ -385,10 +382,7 @@ def value_plans(
 
 
 def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
-    """Return each team's win probability in games of one number of players, at any point.
-
-    It is ``(N, teams)`` float64; rows sum to 1.
-    """
+    """Return each team's win probability in games of one number of players: ``(N, teams)``."""
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))
     _values(states, Network.of(players, weights), result)
@@ -536,10 +530,7 @@ def adagrad(weights: F32, squares: F32, factor: np.float32, vector: F32, rate: n
 
 @kernel
 def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
-    """Take a step of Adam (Kingma and Ba, arXiv:1412.6980) for a vector, and zero its gradients.
-
-    The rate has the corrections of the first steps (`adam_rate`).
-    """
+    """Take a step of Adam (Kingma and Ba, arXiv:1412.6980; `adam_rate`), and zero the gradients."""
     for i in range(weights.shape[0]):
         g = gradients[i]
         gradients[i] = 0

@@ -479,10 +479,7 @@ def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
 
 @separate
 def _cache_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
-    """Play a plan out, and store what all plans of its kind share.
-
-    Plans that end the game are not cached as a kind: their scores are known at once.
-    """
+    """Play a plan out, and store what all plans of its kind share, unless it ends the game."""
     row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `kind_after`
     s, weights, scores = context.before, context.weights, kinds.scores
     kind, features = kinds.kinds[row], kinds.features[row]
@@ -645,11 +642,9 @@ def features(states: States) -> npt.NDArray[np.float64]:
 def chances(
     states: States, weights: npt.NDArray[np.float64] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return each team's win probability: ``(N, 3)`` float64; rows sum to 1.
+    """Return each team's win probability: ``(N, 3)`` float64; rows sum to 1, also after the end.
 
-    Args:
-        states: ``(N,)`` games at any point; when a game is over, the winners share probability 1.
-        weights: ``(5, F)`` by number of players; None: the fitted ones.
+    ``weights`` are ``(5, F)`` by number of players; None: the fitted ones.
     """
     won = np.zeros((len(as_states(states)), MAX_TEAMS))
     counted, scores = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)

@@ -242,10 +242,7 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
 def list_plans(
     s: np.void, width: Int, weights: F64, scratch: PlanScratch, plans: I64, values: F64
 ) -> Int:
-    """List the best plans of the player to move in ``s`` (phase place or move), best first.
-
-    Writes the ``K`` best plans, and as values their log odds of winning; returns how many they are.
-    """
+    """List the best plans of a turn, best first, and their log odds of winning; return how many."""
     listing, depth, count = _begin(s, width, weights, scratch), 0, 0
     while depth >= 0:
         if depth < listing.placements:
