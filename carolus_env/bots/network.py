@@ -50,9 +50,6 @@ TYPES: Final[dict[str, type[Model[Any]]]] = {
 """The class of each kind's models."""
 
 
-# ------------------------------------------------------------------------------------ models
-
-
 def find(kind: Kind, name: str) -> Model[Any]:
     """Read a model: of the package, by ``2p``, ``3p`` or ``4p``, or your own file."""
     model = TYPES[kind].load(path_of(kind, name))
@@ -236,9 +233,6 @@ def sample(count: Int, probabilities: F32, fraction: float) -> Int:
         remaining -= probabilities[chosen]
         chosen += 1
     return chosen
-
-
-# ------------------------------------------------------------------------------------ choices
 
 
 @separate

@@ -248,9 +248,6 @@ def next_choice(tree: Forest, spent: float) -> Int:
     return tree.order[halving["next"] - 1]
 
 
-# ------------------------------------------------------------------------------------ simulations
-
-
 @kernel
 def best_edge(nodes: Records, edges: Records, node: Int) -> Int:
     """Return the choice to try next below the root, by PUCT."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from functools import cache
+from itertools import accumulate
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from carolus_env.engine.kernels.courts import most_elsewhere, reserve_size
 from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.rules import CLANS, DISC, DISCS, MAX_PLAYERS, NOBODY
-from carolus_env.planning.heuristic import FEATURES, write_features
+from carolus_env.planning.heuristic import FEATURES, HIGHEST_DISC, write_features
 from carolus_env.system.arrays import F32, F64, I16, I32, I64, Int, allocate, float32, int64
 from carolus_env.system.compiler import inlined, kernel, separate
 
@@ -117,16 +118,14 @@ MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3
 @cache
 def layout(players: int) -> Any:
     """Return the start of each table in games of that number of players."""
-    firsts = [0]
-    for table in TABLES:
-        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, rules.TEAMS[players]))
-    return Layout(*firsts)
+    teams = rules.TEAMS[players]
+    sizes = (copies(table, players) * table_rows(table, teams) for table in TABLES)
+    return Layout(*accumulate(sizes, initial=0))
 
 
 # ------------------------------------------------------------------------------------ one position
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
-_HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
 _CANNOT = -1000  # below all that is compared with it
 
 
@@ -148,9 +147,6 @@ class Inputs(NamedTuple):
 
 # The rows of a copy of each table that has several; none of these depends on the number of teams.
 _COPY: Any = Layout._make([*(table_rows(table, 2) for table in TABLES), 0])
-
-
-# ------------------------------------------------------------------------------------ roles
 
 
 @kernel
@@ -196,7 +192,7 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
         while inputs.seats[role] != seat:
             role += 1
         hand = int64(s["discs_in_hand"][seat])
-        highest = _HIGHEST[hand] if hand > 0 else DISCS
+        highest = HIGHEST_DISC[hand] if hand > 0 else DISCS
         played = int64(s["discs_played"][seat])
         if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
             inputs.discs[role, 0], inputs.discs[role, 1] = NOW, played
@@ -390,9 +386,6 @@ def copy_inputs(count: Int, rows: Any, features: F32, to_rows: Any, to_features:
         to_rows[k] = rows[k]
     for k in range(min(features.shape[0], to_features.shape[0])):
         to_features[k] = features[k]
-
-
-# ------------------------------------------------------------------------------------ many
 
 
 class InputArrays(NamedTuple):

@@ -325,9 +325,6 @@ def log_odds(value: float) -> np.float32:
     return np.log(bounded / (float32(1) - bounded))
 
 
-# ------------------------------------------------------------------------------------ positions
-
-
 @kernel
 def reset_accumulator(net: Network) -> None:
     """Make the next position be computed in full."""
@@ -376,9 +373,6 @@ def value_plans(
     reset_accumulator(net)
     for k in range(count):
         value_after(s, plans[k], net, after, values[k])
-
-
-# ------------------------------------------------------------------------------------ for Python
 
 
 def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:

@@ -75,7 +75,7 @@ assert NOBODY_ROW == MAX_TEAMS
 SURE: Final = 50.0  # the winners' score when the game is over
 _MARGIN, _LEAD = 3, 6
 
-_HIGHEST = np.array([hand.bit_length() for hand in range(1 << DISCS)])
+HIGHEST_DISC: Final = np.array([hand.bit_length() for hand in range(1 << DISCS)])  # of each hand
 
 
 # ------------------------------------------------------------------------------------ features
@@ -177,7 +177,7 @@ def count_but_clans(s: np.void, features: F64) -> None:
             features[team, LAST_BLOW] = 1.0
     for player in range(int64(s["players"])):
         team, hand = int64(s["team"][player]), int64(s["discs_in_hand"][player])
-        features[team, HIGHEST] += _HIGHEST[hand]
+        features[team, HIGHEST] += HIGHEST_DISC[hand]
         features[team, RESERVE] += int64(s["crowns"][player])
         features[team, RESERVE] += reserve_size(s, player)
 
