@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 import carolus_env as ce
 from carolus_env import bots, evaluation
-from carolus_env.bots.planner import PlannerBot
+from carolus_env.bots import PlannerBot
 from carolus_env.engine.chance import Deals, derived_seed, new_streams, roll
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.planning import heuristic

@@ -18,8 +18,8 @@ from benchmarks import strength
 from benchmarks.machine import line
 from benchmarks.results import Row, by_players, load, measuring_parser, save_rows
 from carolus_env import bots, evaluation
-from carolus_env.bots.fingerprint import fingerprint
 from carolus_env.bots.network import TYPES
+from carolus_env.bots.registry import fingerprint
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, placing
 from carolus_env.evaluation.suite import ALL, measure

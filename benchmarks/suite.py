@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from carolus_env import bots, engine
 from carolus_env.bots import lockstep
-from carolus_env.bots.fingerprint import fingerprint
+from carolus_env.bots.registry import fingerprint
 from carolus_env.engine.chance import Deals, branches, new_streams
 from carolus_env.engine.rules import CASTLES_TO_WIN, MAX_PLAYERS, MIN_REGIONS, Rules
 from carolus_env.engine.state import RAW, States, single

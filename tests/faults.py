@@ -62,14 +62,14 @@ FAULTS = [
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = experience.win_shares[d, team], experience.win_shares[d, team]", "target = experience.win_shares[d, team]", "ppo"),
     ("a bad choice is never clipped", L + "ppo.py", "clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip", "clipped = ratio > 1 + loss.clip if advantage > 0 else False", "ppo"),
     ("exploring does not cut the trace", L + "td.py", "decay = trace if history.followed[t] else 0.0", "decay = trace", "td"),
-    ("the first layer's slope is forgotten", N + "backward.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
+    ("the first layer's slope is forgotten", N + "network.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
     ("rows that go are added again", N + "network.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
     # search and bots
     ("the better half of the choices is dropped", "bots/tree.py", "if value > highest:", "if highest < 0 or value < highest:", "search"),
     ("what is left of a turn is planned anew", "bots/network.py", "rest if rest != 0 else decide(s, selector)", "decide(s, selector)", "value"),
     ("every node maximises team 0's value", "bots/tree.py", 'edges[edge]["value"][team]) / visits', 'edges[edge]["value"][0]) / visits', "search bench"),
     ("the last edge of a path is not counted", "bots/tree.py", "for k in range(1, path[0] + 1):", "for k in range(1, path[0]):", "search"),
-    ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
+    ("greedy does not mind others' clans", "bots/baselines.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
     ("lost choices are compared to the end", "bots/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if _held.setdefault(str(lock), own) is not own:", "    if _held.setdefault(str(lock), own) is None:", "commands"),

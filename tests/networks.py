@@ -13,10 +13,11 @@ from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import MOVE, OVER, PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.networks import network
-from carolus_env.networks.inputs import InputArrays, encode_all
+from carolus_env.networks.inputs import InputArrays, Inputs, encode, keep_inputs, layout
 from carolus_env.networks.network import LEAK, LINEAR, SUREST, NetworkModel, Size, random_weights
 from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import best_plans
+from carolus_env.system.arrays import allocate
 from carolus_env.system.compiler import entry
 
 
@@ -81,6 +82,22 @@ def plain_values(weights: dict[str, Any], states: States) -> Any:
         else:
             result.append(np.roll(role_values(weights, encode_all(game), 0), team))
     return np.array(result)
+
+
+def encode_all(states: States) -> InputArrays:
+    """Encode games that are not over, of one number of players; there is no row where it is -1."""
+    players = int(states["players"][0])
+    result = InputArrays.new(len(states), players)
+    result.rows[:] = -1
+    _encode_all(states, layout(players), allocate(Inputs), result)
+    return result
+
+
+@entry
+def _encode_all(states: Any, layout: Any, inputs: Any, kept: Any) -> None:
+    for g in range(states.shape[0]):
+        encode(states[g], layout, inputs)
+        keep_inputs(states[g], inputs, kept, g)
 
 
 def plain_scores(weights: dict[str, Any], rows: npt.NDArray[Any], features: Any, stage: int) -> Any:

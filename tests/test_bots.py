@@ -480,6 +480,13 @@ def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, play
         assert given.values[0, 0] > 0.8
 
 
+@pytest.mark.parametrize("name", ["value", "ppo"])
+def test_a_network_has_no_opinion_of_games_of_different_numbers_of_players(name):
+    mixed = np.concatenate([engine.new_games(Rules(players), 1, seed=1) for players in (2, 3)])
+    with pytest.raises(ValueError, match="different numbers of players"):
+        bots.make(name).opinion(mixed, new_streams(1, 2))
+
+
 @pytest.mark.parametrize("name", ["greedy", "planner"])
 def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
     states = sample_games(2)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from networks import (
+    encode_all,
     evaluate_position,
     plain_scores,
     plain_values,
@@ -16,10 +17,8 @@ from strategies import ALL_KINDS, every_number, history, renamed
 
 from carolus_env import engine
 from carolus_env.engine.rules import NOBODY, OVER, PLACE, TEAMS, Rules
-from carolus_env.networks import backward, inputs, network
-from carolus_env.networks.backward import Deltas
-from carolus_env.networks.inputs import encode_all
-from carolus_env.networks.network import Network, Weights
+from carolus_env.networks import inputs, network
+from carolus_env.networks.network import Deltas, Network, Weights
 from carolus_env.records import position
 from carolus_env.system.compiler import entry
 
@@ -127,16 +126,6 @@ def test_reach_says_what_a_turn_can_win():
     np.testing.assert_array_equal(classes, [inputs.NOW] * 2 + [inputs.NOT] * 13)
 
 
-def test_a_game_that_is_over_has_no_inputs():
-    states = engine.new_games(Rules(2), 1, seed=1)
-    states["phase"] = OVER
-    with pytest.raises(ValueError, match="its value is known"):
-        encode_all(states)
-    mixed = np.concatenate([engine.new_games(Rules(p), 1, seed=1) for p in (2, 3)])
-    with pytest.raises(ValueError, match="different numbers of players have different inputs"):
-        encode_all(mixed)
-
-
 @with_and_without_head
 @every_kind
 def test_the_kernels_are_the_network(rules, policy):
@@ -181,11 +170,11 @@ def _add_gradients(net, deltas, hidden, gradients):
     stage = inputs.stage[0]
     network.add_up(weights, inputs, activations.sums)
     network.apply_layers(weights, stage, activations)
-    backward.transpose(weights.hidden[stage], hidden)
-    backward.backpropagate(weights, stage, hidden, activations, deltas)
-    add = backward.accumulate
-    backward.learn_layers(add, gradients, gradients, stage, activations, deltas, float32(0))
-    backward.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))
+    network.transpose(weights.hidden[stage], hidden)
+    network.backpropagate(weights, stage, hidden, activations, deltas)
+    add = network.accumulate
+    network.learn_layers(add, gradients, gradients, stage, activations, deltas, float32(0))
+    network.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))
 
 
 @with_and_without_head

@@ -32,7 +32,7 @@ from test_bots import middle_games
 
 from agents import fit_planner
 from carolus_env import bots, engine, evaluation
-from carolus_env.bots.planner import PlannerBot
+from carolus_env.bots import PlannerBot
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,

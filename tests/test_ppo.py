@@ -7,6 +7,7 @@ from strategies import every_number
 pytest.importorskip("rich")  # of the extra `train`
 
 from networks import (
+    encode_all,
     good_positions,
     log_odds,
     plain_choices,
@@ -27,7 +28,7 @@ from carolus_env.engine.state import STATE
 from carolus_env.learners import ppo
 from carolus_env.learners.pool import Task
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
-from carolus_env.networks.inputs import InputArrays, encode_all
+from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.network import Weights
 from carolus_env.planning.plans import actions_of
 from carolus_env.system.compiler import entry

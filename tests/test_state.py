@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from networks import encode_all
 
 from carolus_env import bots, engine
 from carolus_env.engine import chance
@@ -18,7 +19,6 @@ from carolus_env.engine.state import (
     put,
     to_bytes,
 )
-from carolus_env.networks.inputs import encode_all
 from carolus_env.records.position import PositionError, from_bytes
 
 

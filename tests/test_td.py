@@ -7,6 +7,7 @@ from strategies import every_number
 pytest.importorskip("rich")  # of the extra `train`
 
 from networks import (
+    encode_all,
     evaluate_position,
     plain_choices,
     plain_scores,
@@ -23,7 +24,6 @@ from carolus_env.learners import td
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.run import Run
 from carolus_env.learners.td import TdConfig, TdLearner
-from carolus_env.networks.inputs import encode_all
 from carolus_env.networks.network import Weights, values
 from carolus_env.system.compiler import entry
 

@@ -13,7 +13,7 @@ import pytest
 from networks import random_model
 
 from carolus_env import bots, evaluation
-from carolus_env.bots import Agent, fingerprint, registry
+from carolus_env.bots import Agent, registry
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, games, tournament
 from carolus_env.evaluation import summary as summaries
@@ -299,9 +299,9 @@ def test_an_edit_of_the_package_is_told_to_those_who_play_by_it(tmp_path, monkey
     path, of_room = tmp_path / "games", sources.of_room
     plan = Plan(Rules(2), ("random", "greedy"), deals=1)
     played(plan, path)
-    edited = {"bots/greedy.py": b"# less"}
+    edited = {"bots/baselines.py": b"# less"}
     monkeypatch.setattr(sources, "of_room", lambda room: of_room(room) | edited)
-    monkeypatch.setattr(fingerprint, "_package_hash", fingerprint._package_hash.__wrapped__)
+    monkeypatch.setattr(registry, "_package_hash", registry._package_hash.__wrapped__)
     with pytest.raises(evaluation.ResultsFileError, match="greedy: carolus_env changed"):
         played(plan, path, resume=True)
 

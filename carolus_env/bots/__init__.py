@@ -1,11 +1,15 @@
 """Bots that need only NumPy and Numba, and the registry of all agents by spec string."""
 
 from carolus_env.bots.agent import Agent, AgentError, Checked, Opinion, drawn, opinion, uniforms
+from carolus_env.bots.baselines import (
+    GreedyBot,
+    GreedyOptions,
+    PlannerBot,
+    PlannerOptions,
+    RandomBot,
+)
 from carolus_env.bots.compiled import CompiledAgent, Entries, is_compiled
-from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.network import PpoBot, PpoOptions, ValueBot, ValueOptions
-from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import AgentLike, UnknownAgentError, known, make, register
 from carolus_env.bots.search import (
     Choice,

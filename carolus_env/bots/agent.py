@@ -12,8 +12,9 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine.chance import check_streams, new_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
-from carolus_env.engine.state import States, as_states, common_players, copy, single
+from carolus_env.engine.state import Ints, States, as_states, common_players, copy, single
 from carolus_env.system import cancellation, failures
+from carolus_env.system.arrays import F64, I64, U64
 from carolus_env.system.options import check_fields, declared
 from carolus_env.system.untrusted import unknown
 
@@ -38,9 +39,9 @@ class AgentError(ValueError):
 class Opinion(NamedTuple):
     """An agent's opinion of games that wait for a decision; None where it has no opinion."""
 
-    probabilities: npt.NDArray[np.float64] | None = None
+    probabilities: F64 | None = None
     """``(N, 95)`` the probability of each action; rows sum to 1."""
-    values: npt.NDArray[np.float64] | None = None
+    values: F64 | None = None
     """``(N, teams)`` each team's win probability; rows sum to 1."""
 
 
@@ -61,25 +62,22 @@ class Agent(ABC):
             cls.name = cls.__name__
 
     @abstractmethod
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
-        """Choose one legal action for each game.
+    def act(self, states: States, generators: U64) -> Ints:
+        """Choose one legal action for each game: ``(N,)`` integers.
 
         Args:
             states: ``(N,)`` games that wait for a decision; seats and numbers of players may be
                 mixed. Must not be changed.
             generators: ``(N,)`` uint64, the random stream of the player to move in each game. The
                 agent advances them in place (see `engine.random_actions` and `uniforms`).
-
-        Returns:
-            ``(N,)`` integers.
         """
 
-    def act_one(self, state: np.void, generator: npt.NDArray[np.uint64] | None = None) -> int:
+    def act_one(self, state: np.void, generator: U64 | None = None) -> int:
         """Choose an action for a game ``states[i]``; stream: ``(1,)`` uint64, None: a fresh one."""
         stream = new_streams(None, 1) if generator is None else generator
         return int(self.act(single(state), stream)[0])
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the agent's opinion of games of one number of players; by default it has none.
 
         It must not affect what `act` will answer, and draws from other streams than the games'
@@ -94,7 +92,7 @@ class Checked(Agent):
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name = agent, agent.name
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(self, states: States, generators: U64) -> I64:
         before = states.tobytes()
         try:
             result = self.agent.act(states, generators)
@@ -126,19 +124,17 @@ class Checked(Agent):
             self.name, f"answered action {action} in phase {phase}; legal are {allowed}"
         )
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         return self.agent.opinion(states, generators)
 
 
-def opinion(
-    agent: Agent, states: States, generators: npt.NDArray[np.uint64] | None = None
-) -> Opinion:
+def opinion(agent: Agent, states: States, generators: U64 | None = None) -> Opinion:
     """Return the agent's opinion of each game, affecting neither the games nor the agent's play.
 
     Args:
         agent: any agent; one that does not implement `Agent.opinion` has none.
-        states: ``(N,)`` games of one number of players that wait for a decision; the agent does not
-            see their generators.
+        states: ``(N,)`` games of one number of players that wait for a decision; their generators
+            are hidden from the agent.
         generators: ``(N,)`` uint64 streams, advanced in place; None: the same at every call.
     """
     shown = copy(as_states(states))
@@ -165,7 +161,7 @@ def opinion(
     return Opinion(probabilities, values)
 
 
-def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+def _in_portions(agent: Agent, states: States, generators: U64) -> Opinion:
     """Return an agent's opinion; of many games bit by bit, where the work may be stopped."""
     portions = cancellation.portions(len(states)) if len(states) else [slice(0)]
     parts = [Opinion(*agent.opinion(states[part], generators[part])) for part in portions]
@@ -177,7 +173,7 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
 
 def _shares(
     value: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
-) -> npt.NDArray[np.float64] | None:
+) -> F64 | None:
     """Check one array of an agent's opinion: rows must be non-negative and sum to 1."""
     if value is None:
         return None
@@ -202,14 +198,12 @@ def _shares(
     return shares
 
 
-def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+def uniforms(generators: U64) -> F64:
     """Draw one random number in [0, 1) from each stream, in place: ``(N,)`` float64."""
     return np.asarray((random_bits(generators) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
-def drawn(
-    chances: npt.NDArray[np.float64], generators: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.int64]:
+def drawn(chances: F64, generators: U64) -> I64:
     """Draw one column per row of ``(N, K)`` chances, in proportion to its entry: ``(N,)``.
 
     Chances are not negative, and rows need not sum to 1. Each stream gives one number, in place.

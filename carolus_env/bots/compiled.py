@@ -2,7 +2,7 @@
 
 Code that plays games asks `is_compiled`, and uses `CompiledAgent.play_on` for these agents,
 `Agent.act` for all others; both take the same decisions from the same streams. The shortest example
-is `carolus_env.bots.random`.
+is `RandomBot`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked
@@ -23,7 +22,7 @@ from carolus_env.engine.state import Ints, States, as_states, single
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.planning.plans import actions_of, plan_of
 from carolus_env.system import cancellation
-from carolus_env.system.arrays import I64, U64, Bits, Int, Records, int64
+from carolus_env.system.arrays import F64, I64, U8, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel
 from carolus_env.system.options import option
 
@@ -45,11 +44,9 @@ class Entries(NamedTuple):
     def of(cls, choose: Callable[..., tuple[int, int, int]]) -> Entries:
         """Compile the loops around a choice.
 
-        Args:
-            choose: a kernel ``(s, rest, bits, context) -> (action, rest, bits)``: of a game that
-                waits for a decision, its random stream, and what `CompiledAgent.context` returns.
-                ``rest`` is what is left of the plan that the bot has for this turn
-                (`planning.plans`), 0: nothing. A bot that plans no turns returns 0.
+        It is a kernel ``(s, rest, bits, context) -> (action, rest, bits)``: of a game that waits
+        for a decision, its random stream, and what `CompiledAgent.context` returns. ``rest`` is
+        what is left of the bot's plan for this turn (`planning.plans`), 0: nothing.
         """
 
         @entry
@@ -84,17 +81,17 @@ class Entries(NamedTuple):
 class Check(NamedTuple):
     """What the choices of an agent from a file are checked by."""
 
-    memory: npt.NDArray[np.uint8]  # (N, B) the bytes of the games
-    before: npt.NDArray[np.uint8]  # (B,) those of a game before the choice
-    fault: npt.NDArray[np.int64]  # (2,) the row and the action of a choice that fails, or -1
+    memory: U8  # (N, B) the bytes of the games
+    before: U8  # (B,) those of a game before the choice
+    fault: I64  # (2,) the row and the action of a choice that fails, or -1
 
 
 class _Turn(NamedTuple):
     """Context of an agent that plays a game on; see `Entries.play_on`."""
 
     choose: Callable[..., tuple[int, int, int]]
-    generators: npt.NDArray[np.uint64]
-    seating: npt.NDArray[np.int64]
+    generators: U64
+    seating: I64
     number: int
     row: int
     context: Any
@@ -104,15 +101,12 @@ class _Turn(NamedTuple):
 @inlined
 def _decide(s: np.void, count: Any, rest: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's, and passes: an ``act`` of `stepping.play_on`."""
-    seat = int64(s["player"])
-    if turn.seating[turn.row, seat] != turn.number:
+    row, seat, streams = turn.row, int64(s["player"]), turn.generators
+    if turn.seating[row, seat] != turn.number or not _keep(row, turn.check):
         return False, rest
-    column = seat if turn.generators.shape[1] > 1 else 0
-    if not _keep(turn.row, turn.check):
-        return False, rest
-    bits = turn.generators[turn.row, column]
-    action, left, turn.generators[turn.row, column] = turn.choose(s, rest, bits, turn.context)
-    if not _passes(s, int64(action), turn.row, turn.check):
+    column = seat if streams.shape[1] > 1 else 0
+    action, left, streams[row, column] = turn.choose(s, rest, streams[row, column], turn.context)
+    if not _passes(s, int64(action), row, turn.check):
         return False, rest
     turns.play(s, action)
     return True, int64(left)
@@ -154,14 +148,12 @@ class Remembered:
     def __len__(self) -> int:
         return len(self._rests)
 
-    def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
+    def rests(self, states: States, streams: U64) -> list[list[int]]:
         """Return the actions that are left of each game's plan; none where there is no plan."""
         keys = zip(streams.tolist(), map(_position, states), strict=True)
         return [self._rests.get(key, []) for key in keys]
 
-    def keep(
-        self, states: States, streams: npt.NDArray[np.uint64], plans: Sequence[Sequence[int]]
-    ) -> npt.NDArray[np.int64]:
+    def keep(self, states: States, streams: U64, plans: Sequence[Sequence[int]]) -> I64:
         """Keep what is left of each plan after its first action."""
         actions = np.array([plan[0] for plan in plans], np.int64)
         rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
@@ -202,13 +194,10 @@ class CompiledAgent(Agent):
         return agent
 
     def context(self, players: int) -> Any:
-        """Return the choice's parameters and scratch for games of ``players`` players.
-
-        It is kept, and used for one call at a time.
-        """
+        """Return the choice's parameters and scratch, which one call at a time uses."""
         return None
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(self, states: States, generators: U64) -> I64:
         as_states(states)
         check_streams(generators, states)
         left, choices = 0, np.zeros((2, len(states)), np.int64)
@@ -238,7 +227,6 @@ class CompiledAgent(Agent):
                 per seat; advanced in place.
             seating: ``(N, players)`` int64, the agent at each seat; this one is ``number``.
             rows: ``(M,)`` int64, the games to play on; None: all.
-            check: the memory of `CheckedCompiled`.
         """
         decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
         for part, players, context in self._portions(states["players"][chosen]):
@@ -249,13 +237,10 @@ class CompiledAgent(Agent):
         return decisions
 
     def _portions(self, players: Ints) -> Iterator[tuple[slice, int, Any]]:
-        """Yield portions of games, for each number of players there with a context.
-
-        No other thread uses that context meanwhile.
-        """
-        seen = players.tobytes()
+        """Yield portions of games by number of players, with a context that no other thread has."""
+        present = players.tobytes()  # one byte each
         for number in range(2, MAX_PLAYERS + 1):
-            if number not in seen:
+            if number not in present:
                 continue
             unused = self._contexts[number]
             try:
@@ -275,9 +260,7 @@ class CompiledAgent(Agent):
 class CheckedCompiled(Checked, CompiledAgent):
     """A compiled agent from a file: it plays on in compiled code, which checks its choices."""
 
-    def __init__(self, agent: CompiledAgent) -> None:
-        super().__init__(agent)
-        self._compiled = agent
+    agent: CompiledAgent
 
     def play_on(
         self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
@@ -285,7 +268,7 @@ class CheckedCompiled(Checked, CompiledAgent):
     ) -> int:  # fmt: skip
         memory = states.view(np.uint8).reshape(len(states), -1)
         check = Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
-        decisions = self._compiled.play_on(states, generators, seating, number, rows, check)
+        decisions = self.agent.play_on(states, generators, seating, number, rows, check)
         row, action = check.fault.tolist()
         if row < 0:
             return decisions
@@ -295,10 +278,7 @@ class CheckedCompiled(Checked, CompiledAgent):
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
-    """Return whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
-
-    It does not where a subclass overrides `act` alone.
-    """
+    """Return whether `play_on` takes the decisions of `act`: no subclass overrides that alone."""
     for owner in (agent, *type(agent).__mro__):
         if "play_on" in vars(owner):
             return True
@@ -318,10 +298,7 @@ def errors_option() -> float:
 
 @kernel
 def error(s: np.void, bits: Bits, errors: float) -> tuple[Int, Bits]:
-    """Return a random legal action with probability ``errors``, else -1; and the advanced stream.
-
-    Without errors nothing is drawn, so that the agent plays as one that knows no errors.
-    """
+    """Return a random legal action with probability ``errors``, else -1; for 0 nothing is drawn."""
     if errors > 0.0:
         bits = generator.step(bits)
         if generator.fraction(generator.mix(bits)) < errors:
@@ -330,9 +307,7 @@ def error(s: np.void, bits: Bits, errors: float) -> tuple[Int, Bits]:
     return -1, bits
 
 
-def with_errors(
-    probabilities: npt.NDArray[np.float64], states: States, errors: float
-) -> npt.NDArray[np.float64]:
+def with_errors(probabilities: F64, states: States, errors: float) -> F64:
     """Return the probabilities of an agent's actions, ``(N, ACTIONS)``, when it makes errors."""
     if errors == 0:
         return probabilities

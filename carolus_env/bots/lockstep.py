@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Agent
@@ -21,23 +20,23 @@ from carolus_env.engine.chance import branch
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import OVER
 from carolus_env.engine.state import STATE, Ints, States
-from carolus_env.system.arrays import I64, U64, Int, Records, int64, uint64
+from carolus_env.system.arrays import F64, I64, U8, U64, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel
 
 NO_AGENT: Final = -1
 """Entry of a seating table: a seat that no agent plays. The loop leaves a game waiting there."""
 
-Rows = npt.NDArray[np.int64]
+Rows = I64
 Roll = Callable[[Rows], Rows]
-Answer = Callable[[Agent, States, npt.NDArray[np.uint64]], Ints]
+Answer = Callable[[Agent, States, U64], Ints]
 
 
 class Games(NamedTuple):
     """``N`` games to be played side by side, in place."""
 
     states: States  # (N,)
-    tables: npt.NDArray[np.int64]  # (N, players) the number of each seat's agent, or `NO_AGENT`
-    streams: npt.NDArray[np.uint64]  # (N, players) each seat's random stream; or (N, 1) for all
+    tables: I64  # (N, players) the number of each seat's agent, or `NO_AGENT`
+    streams: U64  # (N, players) each seat's random stream; or (N, 1) for all
 
 
 class Step(NamedTuple):
@@ -45,35 +44,26 @@ class Step(NamedTuple):
 
     rows: Rows
     shown: States  # the games before the decision, as the agents observed them
-    seats: npt.NDArray[np.uint8]  # that decided
-    actions: npt.NDArray[np.int64]
-    seconds: npt.NDArray[np.float64]  # each decision's part of the time for its batch
+    seats: U8  # that decided
+    actions: I64
+    seconds: F64  # each decision's part of the time for its batch
 
 
-NOTHING: Final = Step(*(np.zeros(0, kind) for kind in ("i8", STATE, "u1", "i8", "f8")))
-"""A step of no games."""
-
-
-def answer(agent: Agent, states: States, streams: npt.NDArray[np.uint64]) -> Ints:
+def answer(agent: Agent, states: States, streams: U64) -> Ints:
     """Return the agent's actions, one integer a game; that they are legal is checked by `play`."""
     return engine.whole_numbers(agent.act(states, streams), "actions", len(states))
 
 
 def play(
-    games: Games,
-    agents: Sequence[Agent],
-    roll: Roll | None = None,
-    *,
-    rows: Rows | None = None,
-    answer: Answer = answer,
-) -> Iterator[Step]:
+    games: Games, agents: Sequence[Agent], roll: Roll | None = None,
+    *, rows: Rows | None = None, answer: Answer = answer,
+) -> Iterator[Step]:  # fmt: skip
     """Play games on until each is over, waits at a seat of `NO_AGENT`, or is left by ``roll``.
 
-    Each step is yielded when it is played and the dice are rolled.
-
-    ``roll``, called with the games in play before the first decision and after each, rolls the dice
-    that are due and returns the games that go on; None: all do, by their own generators. A step
-    with an illegal action is not played, but an `IllegalActionError`.
+    Each step is yielded when it is played and the dice are rolled. ``roll``, called with the games
+    in play before the first decision and after each, rolls the dice that are due and returns the
+    games that go on; None: all do, by their own generators. A step with an illegal action is not
+    played, but an `IllegalActionError`.
     """
     states, tables, streams = games
 

@@ -1,17 +1,14 @@
 """Bots that play by a trained network: ``value``, ``ppo``, ``rollout_policy`` and ``decisions``.
 
-The first three compare candidates: whole turns, discs or crowns. Of a turn the planner lists the
-best plans by its evaluation, and the network values the position after each of them, before the
-dice. ``value`` plays the best, ``ppo`` compares them by a policy over whole turns. Discs are valued
-a turn further on: every answer of the players after a disc is tried (`plans.search_discs`), the
-first player to act plays its best turn, and that position is valued. No dice lie in between, so
-this is exact as far as the values are. `bots.search` looks further.
-
-``decisions`` plays the likeliest action of a policy over single decisions, with NumPy alone.
+The first three value the position after each candidate (a disc, a crown, or one of the planner's
+best plans of a turn), before the dice. A disc is valued a turn further on: every answer of later
+players is tried (`plans.search_discs`), the first player to act plays its best turn, and that
+position is valued. No dice lie in between, so this is exact as far as the values are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +24,7 @@ from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
-from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.state import STATE, Ints, States, as_states, common_players, copy
 from carolus_env.networks import decisions, network
 from carolus_env.networks.decisions import DecisionModel
 from carolus_env.networks.files import Kind, Model, ModelError, path_of
@@ -35,7 +32,7 @@ from carolus_env.networks.network import Network, NetworkModel, Weights
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import all_weights, softmax
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS, CandidateList, first_of
-from carolus_env.system.arrays import F32, F64, I64, Bits, Int, Records, allocate, float32, int64
+from carolus_env.system.arrays import F32, F64, U64, Bits, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, kernel, separate
 from carolus_env.system.options import option
 
@@ -51,9 +48,6 @@ TYPES: Final[dict[str, type[Model[Any]]]] = {
     "decisions": DecisionModel,
 }
 """The class of each kind's models."""
-
-
-# ------------------------------------------------------------------------------------ models
 
 
 def find(kind: Kind, name: str) -> Model[Any]:
@@ -123,8 +117,8 @@ class Selector(NamedTuple):
 @separate
 def value_candidates(s: np.void, selector: Selector, count: Int) -> Int:
     """Write the values after the listed candidates; returns the best one's index."""
-    listed, values = selector.candidates.plans, selector.values
-    network.value_plans(s, listed, count, selector.net, selector.after, values)
+    listed, values, net = selector.candidates.plans, selector.values, selector.net
+    network.value_plans(s, listed, count, net, selector.after, values)
     return best_of(values, s, count)
 
 
@@ -146,10 +140,7 @@ def best_candidate(s: np.void, candidates: CandidateList, selector: Selector) ->
 
 @separate
 def value_next(s: np.void, selector: Selector, values: F64) -> None:
-    """Play the best next candidate, and write each team's win probability after it.
-
-    The player's crowns, if there are any, come first.
-    """
+    """Play crowns and the best next candidate, and write each team's win probability after it."""
     own = selector.candidates
     ahead = CandidateList(
         int64(plans.STOP), own.weights, selector.ahead, own.scratch, own.plans, own.scores
@@ -180,29 +171,23 @@ def value_discs(s: np.void, selector: Selector) -> Int:
     return count
 
 
-def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
+def values_ahead(states: States, weights: Weights, candidates: int = 32) -> F64:
     """Return each team's win probability after the best next candidate: ``(N, teams)`` float64.
 
     The network has learnt positions in which dice are due. After a roll this is the better value,
-    as it includes the best reply to it.
-
-    Args:
-        states: ``(N,)`` games of one number of players, at any point.
-        weights: the weights of a network for that number of players.
-        candidates: number of turns to compare, the planner's best ones.
+    as it includes the best reply to it. ``states`` are of the number of players of the weights.
     """
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))
     selector = Selector.of(players, weights, plans.STOP, candidates)
-    _values_ahead(states, selector._replace(ahead=candidates), np.zeros(1, STATE), result)
+    _values_ahead(copy(states), selector._replace(ahead=candidates), result)
     return result[:, : TEAMS[players]]
 
 
 @entry
-def _values_ahead(states: Records, selector: Selector, spare: Any, out: Any) -> None:
+def _values_ahead(states: Records, selector: Selector, values: Any) -> None:
     for g in range(states.shape[0]):
-        spare[0] = states[g]
-        value_next(spare[0], selector, out[g])
+        value_next(states[g], selector, values[g])
 
 
 # ------------------------------------------------------------------------------------ a policy
@@ -250,9 +235,6 @@ def sample(count: Int, probabilities: F32, fraction: float) -> Int:
     return chosen
 
 
-# ------------------------------------------------------------------------------------ choices
-
-
 @separate
 def decide(s: np.void, selector: Selector) -> Int:
     """Return the choice by values, a plan."""
@@ -290,10 +272,7 @@ def consider(s: np.void, selector: Selector) -> Int:
 def choose_by_policy(
     s: np.void, rest: Int, bits: Bits, selector: Selector
 ) -> tuple[Int, Int, Bits]:
-    """Return the chosen candidate's first action, no plan, and the stream.
-
-    The stream is drawn from unless the temperature is 0.
-    """
+    """Return the candidate's first action, no plan, and the stream; temperature 0 draws nothing."""
     logits, count, best = selector.logits, consider(s, selector), 0
     for k in range(1, count):
         best = k if logits[k] > logits[best] else best
@@ -353,112 +332,25 @@ class PpoOptions(BotOptions):
     discs: str = _discs_option()
 
 
-class _NetworkBot(CompiledAgent):
-    """Base of the bots that compare candidates by a network."""
-
-    options: Any
-    _models: Models
-
-    def context(self, players: int) -> Selector:
-        weights, options = self._models.weights(self.name, players), vars(self.options)
-        width = PLANS[TEAMS[players]] if options["plans"] == "auto" else options["plans"]
-        numbers = {name: float(options.get(name, 0)) for name in ("errors", "temperature")}
-        where, looks = WIDTHS.index(width), options["discs"] == "turn"
-        return Selector.of(players, weights, where, options["candidates"], looks=looks, **numbers)
-
-
-class ValueBot(_NetworkBot):
-    """Plays what leads to the best position by a value network.
-
-    Args:
-        model: a model for ``model.size.players`` players; None: the models of the package, each
-            read when it is first needed.
-        options: None: the defaults.
-    """
-
-    name = "value"
-    entries = Entries.of(choose)
-
-    def __init__(
-        self, model: NetworkModel | None = None, options: ValueOptions | None = None
-    ) -> None:
-        self.options, self._models = options or ValueOptions(), Models("value", model)
-
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return the choice, and the network's value after it."""
-        teams = TEAMS[common_players(states, "opinions")]  # before a kernel reads them
-        choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))
-        for part, _, context in self._portions(states["players"]):
-            _think(states[part], context, choices[part], values[part])
-        chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
-        return Opinion(chosen, values[:, :teams])
-
-
 @entry
-def _think(states: Records, selector: Selector, actions: I64, values: F64) -> None:
-    """Write each game's first action of the choice, and the value after the whole choice."""
+def _think(states: Records, selector: Selector, chances: F64, values: F64) -> None:
+    """Write probability 1 of the choice's first action, and the value after the whole choice."""
     for g in range(states.shape[0]):
         s = states[g]
         choice = decide(s, selector)
-        actions[g] = first_of(choice)
+        action = first_of(choice)
+        chances[g, action] = 1.0
         if looks_ahead(s, selector):
             for team in range(values.shape[1]):
-                values[g, team] = selector.discs.values[disc_of(actions[g]) - 1, team]
+                values[g, team] = selector.discs.values[disc_of(action) - 1, team]
         else:
             network.reset_accumulator(selector.net)
             network.value_after(s, choice, selector.net, selector.after, values[g])
 
 
-class RolloutPolicy(_NetworkBot):
-    """Plays discs, crowns and one of eight whole turns by the package's value network.
-
-    Labels of positions rest on the play of rollouts, so this is a bot of its own: the defaults of
-    `ValueBot` can change without it.
-    """
-
-    name = "rollout_policy"
-    entries = ValueBot.entries
-
-    def __init__(self) -> None:
-        self.options = ValueOptions(candidates=ROLLOUT_PLANS, plans="stop", discs="now")
-        self._models = Models("value", None)
-
-
-class PpoBot(_NetworkBot):
-    """Plays by a policy over whole turns.
-
-    Each placement of a turn is chosen anew, among the turns that begin from there.
-
-    Args:
-        model: a model for ``model.size.players`` players with a policy head; None: the models of
-            the package, each read when it is first needed.
-        options: None: the defaults.
-
-    Raises:
-        AgentError: for a model without a policy head.
-    """
-
-    name = "ppo"
-    entries = Entries.of(choose_by_policy)
-
-    def __init__(
-        self, model: NetworkModel | None = None, options: PpoOptions | None = None
-    ) -> None:
-        if model is not None and not model.size.policy:
-            raise AgentError(self.name, "needs a model with a policy head")
-        self.options, self._models = options or PpoOptions(), Models("ppo", model)
-
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return the policy over first actions, and the mean value after each."""
-        teams = TEAMS[common_players(states, "opinions")]
-        chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), MAX_TEAMS))
-        for part, _, context in self._portions(states["players"]):
-            _think_by_policy(states[part], context, chances[part], values[part])
-        return Opinion(chances, values[:, :teams])
-
-
 @entry
 def _think_by_policy(states: Records, selector: Selector, chances: F64, values: F64) -> None:
+    """Write the policy over first actions, and the mean value after the candidates."""
     for g in range(states.shape[0]):
         count = consider(states[g], selector)
         softmax(count, selector.logits, selector.probabilities)
@@ -469,6 +361,74 @@ def _think_by_policy(states: Records, selector: Selector, chances: F64, values: 
                 values[g, team] += probability * selector.values[k, team]
 
 
+class _NetworkBot(CompiledAgent):
+    """Base of the bots that compare candidates by a network."""
+
+    options: Any
+    _models: Models
+    _think: Callable[..., None]  # an entry
+
+    def context(self, players: int) -> Selector:
+        weights, options = self._models.weights(self.name, players), vars(self.options)
+        width = PLANS[TEAMS[players]] if options["plans"] == "auto" else options["plans"]
+        numbers = {name: float(options.get(name, 0)) for name in ("errors", "temperature")}
+        where, looks = WIDTHS.index(width), options["discs"] == "turn"
+        return Selector.of(players, weights, where, options["candidates"], looks=looks, **numbers)
+
+    def opinion(self, states: States, generators: U64) -> Opinion:
+        """Return the choice or the policy over first actions, and the network's value after it."""
+        teams = TEAMS[common_players(states, "opinions")]  # before a kernel reads them
+        chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), MAX_TEAMS))
+        for part, _, context in self._portions(states["players"]):
+            self._think(states[part], context, chances[part], values[part])
+        errors = vars(self.options).get("errors", 0.0)
+        return Opinion(with_errors(chances, states, errors), values[:, :teams])
+
+
+class ValueBot(_NetworkBot):
+    """Plays what leads to the best position by a value network.
+
+    Its model is for ``model.size.players`` players; None: the models of the package, each read when
+    it is first needed.
+    """
+
+    name = "value"
+    entries = Entries.of(choose)
+    _think = staticmethod(_think)
+
+    def __init__(
+        self, model: NetworkModel | None = None, options: ValueOptions | None = None
+    ) -> None:
+        self.options, self._models = options or ValueOptions(), Models("value", model)
+
+
+class RolloutPolicy(ValueBot):
+    """Plays rollouts: labels of positions rest on it, so it does not follow `ValueOptions`."""
+
+    name = "rollout_policy"
+
+    def __init__(self) -> None:
+        super().__init__(None, ValueOptions(ROLLOUT_PLANS, "stop", "now", errors=0.0))
+
+
+class PpoBot(_NetworkBot):
+    """Plays by a policy over whole turns, of which each placement is chosen anew.
+
+    The model, as for `ValueBot`, must have a policy head, else AgentError.
+    """
+
+    name = "ppo"
+    entries = Entries.of(choose_by_policy)
+    _think = staticmethod(_think_by_policy)
+
+    def __init__(
+        self, model: NetworkModel | None = None, options: PpoOptions | None = None
+    ) -> None:
+        if model is not None and not model.size.policy:
+            raise AgentError(self.name, "needs a model with a policy head")
+        self.options, self._models = options or PpoOptions(), Models("ppo", model)
+
+
 class DecisionsBot(Agent):
     """Plays the likeliest legal action by a policy over single decisions (`networks.decisions`)."""
 
@@ -477,7 +437,7 @@ class DecisionsBot(Agent):
     def __init__(self, model: DecisionModel | None = None) -> None:
         self._models = Models("decisions", model)
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(self, states: States, generators: U64) -> Ints:
         players = as_states(states)["players"]
         check_streams(generators, states)
         actions = np.zeros(len(states), np.int64)
@@ -485,7 +445,7 @@ class DecisionsBot(Agent):
             actions[players == count] = self._answer(states[players == count])[0].argmax(axis=1)
         return actions
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the policy, and win probabilities from what it expects each seat to be paid."""
         players = common_players(states, "opinions")
         logits, values = (answer.astype(np.float64) for answer in self._answer(states))
@@ -501,7 +461,8 @@ class DecisionsBot(Agent):
         """Return logits, those of illegal actions minus infinity, and values."""
         if len(states) == 0:
             return np.zeros((0, ACTIONS), np.float32), np.zeros((0, 2), np.float32)
-        players, seen = int(states["players"][0]), observe(states).astype(np.float32)
+        players = int(states["players"][0])
         weights = self._models.weights(self.name, players)
-        logits, values = decisions.forward(weights, seen, players, np)
+        observations = observe(states).astype(np.float32)
+        logits, values = decisions.forward(weights, observations, players, np)
         return np.where(engine.legal_masks(states) == 1, logits, -np.inf), values

@@ -15,46 +15,38 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeGuard
 
-import numpy as np
-import numpy.typing as npt
-
-from carolus_env.bots import network, search
+from carolus_env.bots import baselines, network, search
 from carolus_env.bots.agent import Agent, AgentError, Checked, NoOptions, parse
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
-from carolus_env.bots.greedy import GreedyBot, GreedyOptions
-from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.random import RandomBot
-from carolus_env.engine.state import States
-from carolus_env.networks.files import Kind
-from carolus_env.system import failures
+from carolus_env.engine.state import Ints, States
+from carolus_env.networks.files import FOLDER, Kind
+from carolus_env.system import failures, sources
+from carolus_env.system.arrays import U64
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
 
-Maker = Callable[[str], Agent]
-Function = Callable[[States, npt.NDArray[np.uint64]], npt.NDArray[np.integer[Any]]]
+Function = Callable[[States, U64], Ints]
 AgentLike = str | Agent | Function
 """What `make` takes: a spec string, an agent, or a function ``act(states, generators)``."""
 
 
-_registry: dict[str, tuple[Maker, str]] = {}  # with a description
+_registry: dict[str, tuple[Callable[[str], Agent], str]] = {}  # with a description
 
 
 class UnknownAgentError(ValueError):
     """A spec string that names no known agent; the text lists the known ones."""
 
 
-def register(name: str, maker: Maker, about: str) -> None:
-    """Add a kind of agent.
+def register(name: str, maker: Callable[[str], Agent], about: str) -> None:
+    """Add a kind of agent: its name in specs, a plain word, and a description in one line.
 
-    Args:
-        name: a plain word, the first part of the spec.
-        maker: gets the rest of the spec after ``name:``, empty if there is none.
-        about: a description in one line.
+    ``maker`` gets the rest of the spec after ``name:``, empty if there is none.
     """
     if not name.isidentifier():
         raise ValueError(f"an agent's name must be a plain word, got {name!r}")
@@ -115,16 +107,15 @@ def _from_file(path: Path, name: str) -> Agent:
         raise AgentError(str(path), "there is no such file")
     place = hashlib.sha256(bytes(path.resolve())).hexdigest()[:8]  # many bots are in bot.py
     module_name = f"_agent_file_{path.stem}_{place}"
-    module_spec = importlib.util.spec_from_file_location(module_name, path)
-    assert module_spec is not None and module_spec.loader is not None
-    module = importlib.util.module_from_spec(module_spec)
-    sys.modules[module_name] = module
-    beside = _Beside(path)
-    vars(module)["__builtins__"] = beside.builtins
+    beside, loader = _Beside(path), SourceFileLoader(module_name, str(path.absolute()))
+    module_spec = importlib.util.spec_from_loader(module_name, loader)
+    assert module_spec is not None
+    module = sys.modules[module_name] = importlib.util.module_from_spec(module_spec)
     failing = "the file"
-    with _arguments_of(path), beside.importing():
+    with _loading, beside.importing():
+        arguments, sys.argv = sys.argv, [str(path)]  # none, as ``python my_bot.py`` has
         try:
-            module_spec.loader.exec_module(module)
+            beside.execute(loader, module)
             result = getattr(module, name, None)
             if isinstance(result, type):
                 failing = f"{name}()"
@@ -132,6 +123,8 @@ def _from_file(path: Path, name: str) -> Agent:
         except (Exception, SystemExit) as error:
             reason = f"{failing} fails with {failures.message(error)}"
             raise AgentError(str(path), reason) from error
+        finally:
+            sys.argv = arguments
     if isinstance(result, Agent):
         return result
     if callable(result):
@@ -161,9 +154,14 @@ class _Beside:
         elif not _lies_in(self._folder, sys.modules[name.partition(".")[0]]):
             return None  # a part of another package
         spec = PathFinder.find_spec(name, path)
-        if spec is not None and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _WithBuiltins(spec.loader, self.builtins)
+        if spec is not None and isinstance(loader := spec.loader, SourceFileLoader):
+            loader.exec_module = partial(self.execute, loader)  # type: ignore[method-assign]
         return spec
+
+    def execute(self, loader: SourceFileLoader, module: ModuleType) -> None:
+        """Carry a module out, whose import statements find these modules."""
+        vars(module)["__builtins__"] = self.builtins
+        SourceFileLoader.exec_module(loader, module)
 
     @contextlib.contextmanager
     def importing(self) -> Iterator[None]:
@@ -197,29 +195,6 @@ class _Beside:
             return __import__(name, *arguments, **more)
 
 
-class _WithBuiltins(SourceFileLoader):
-    """Loads a module whose import statements are carried out by a function of their own."""
-
-    def __init__(self, loader: SourceFileLoader, names: dict[str, Any]) -> None:
-        super().__init__(loader.name, loader.path)
-        self._names = names
-
-    def exec_module(self, module: ModuleType) -> None:
-        vars(module)["__builtins__"] = self._names
-        super().exec_module(module)
-
-
-@contextlib.contextmanager
-def _arguments_of(path: Path) -> Iterator[None]:
-    """Give a file no arguments, as ``python my_bot.py`` would."""
-    with _loading:
-        arguments, sys.argv = sys.argv, [str(path)]
-        try:
-            yield
-        finally:
-            sys.argv = arguments
-
-
 _loading = threading.RLock()
 
 
@@ -235,57 +210,91 @@ class FunctionAgent(Agent):
     def __init__(self, function: Function) -> None:
         self.function, self.name = function, getattr(function, "__name__", "function")
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
+    def act(self, states: States, generators: U64) -> Ints:
         return self.function(states, generators)
 
 
-_BOTS: Final[tuple[tuple[str, Callable[..., Agent], type, Kind | None, str], ...]] = (
-    ("random", lambda _: RandomBot(), NoOptions, None, "every legal action equally likely"),
-    ("greedy", GreedyBot, GreedyOptions, None,
-     "takes the best immediate gain in castles, then in clans"),
-    ("planner", PlannerBot, PlannerOptions, None,
-     "plans whole turns by an evaluation with fitted weights"),
-    ("rollout_policy", lambda _: network.RolloutPolicy(), NoOptions, None,
-     "plays rollouts, by the value network"),
-    ("mcts", search.MctsBot, search.MctsOptions, None,
-     "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
-    ("ppo", network.PpoBot, network.PpoOptions, "ppo",
-     "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
-    ("value", network.ValueBot, network.ValueOptions, "value",
-     "a trained value network, after whole turns: value, value:2p, value:PATH"),
-    ("search", search.SearchBot, search.SearchOptions, "value",
-     "tree search with such a network: search:2p,sims=100"),
-    ("decisions", lambda model, _: network.DecisionsBot(model), NoOptions, "decisions",
-     "a trained policy over single decisions: decisions:2p, decisions:PATH"),
-)  # fmt: skip
-"""Each bot's name, how it is made of options, these, the purpose of its models, a description."""
-OPTIONS: Final = {name: options for name, _, options, _, _ in _BOTS}
-"""The dataclass of options of each bot in the package.
-
-Pages and results files may name these bots, and no others.
-"""
+_BOTS: Final[dict[str, tuple[Callable[..., Agent], type, Kind | None, str]]] = {
+    "random": (lambda _: baselines.RandomBot(), NoOptions, None,
+        "every legal action equally likely"),
+    "greedy": (baselines.GreedyBot, baselines.GreedyOptions, None,
+        "takes the best immediate gain in castles, then in clans"),
+    "planner": (baselines.PlannerBot, baselines.PlannerOptions, None,
+        "plans whole turns by an evaluation with fitted weights"),
+    "rollout_policy": (lambda _: network.RolloutPolicy(), NoOptions, None,
+        "plays rollouts, by the value network"),
+    "mcts": (search.MctsBot, search.MctsOptions, None,
+        "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
+    "ppo": (network.PpoBot, network.PpoOptions, "ppo",
+        "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1"),
+    "value": (network.ValueBot, network.ValueOptions, "value",
+        "a trained value network, after whole turns: value, value:2p, value:PATH"),
+    "search": (search.SearchBot, search.SearchOptions, "value",
+        "tree search with such a network: search:2p,sims=100"),
+    "decisions": (lambda model, _: network.DecisionsBot(model), NoOptions, "decisions",
+        "a trained policy over single decisions: decisions:2p, decisions:PATH"),
+}  # fmt: skip
+"""How each bot is made of options, their dataclass, the purpose of its models, a description."""
+OPTIONS: Final = {name: options for name, (_, options, _, _) in _BOTS.items()}
+"""The options of each bot in the package. Pages and results files may name no others."""
 
 
-def _maker(name: str, bot: Callable[..., Agent], kind: Kind | None) -> Maker:
-    """Return a maker of a bot with options; of one with a model its name or path comes first."""
-
-    def make_of(argument: str) -> Agent:
-        if kind is None:
-            return bot(parse(name, OPTIONS[name], argument))
-        model, _, rest = argument.partition(",")
-        key, equals, _ = model.partition("=")
-        if equals and key.strip().isidentifier():  # an option: no model is named
-            model, rest = "", argument
-        found = network.find(kind, model) if model else None
-        return bot(found, parse(name, OPTIONS[name], rest))
-
-    return make_of
+def _make(name: str, argument: str) -> Agent:
+    """Make a bot with options; where it plays by a model, that comes first, by name or path."""
+    bot, options, kind, _ = _BOTS[name]
+    if kind is None:
+        return bot(parse(name, options, argument))
+    model, _, rest = argument.partition(",")
+    key, equals, _ = model.partition("=")
+    if equals and key.strip().isidentifier():  # an option: no model is named
+        model, rest = "", argument
+    return bot(network.find(kind, model) if model else None, parse(name, options, rest))
 
 
-for _name, _bot, _, _kind, _about in _BOTS:
-    register(_name, _maker(_name, _bot, _kind), _about)
+for _name, (*_, _about) in _BOTS.items():
+    register(_name, partial(_make, _name), _about)
 register(
     "exe",  # of a higher layer
     lambda spec: importlib.import_module("carolus_env.integrations.external").make_external(spec),
     "a program in any language: exe:./bot,seconds=1 (docs/write_a_bot.md)",
 )
+
+
+# ------------------------------------------------------------------------------------ fingerprints
+
+
+def fingerprint(agent: Agent, players: int) -> dict[str, str]:
+    """Return a hash of each thing that decides how an agent plays, by name.
+
+    These are its Python file and the user's modules that it imports, the files that its spec names,
+    and ``carolus_env``: the package's code behind it, and the networks for that many players. They
+    do not cover what an agent holds in memory, nor installed packages.
+    """
+    own = agent.agent if isinstance(agent, Checked) else agent
+    maker: Any = own.function if isinstance(own, FunctionAgent) else type(own)
+    contents: dict[str, bytes] = {}
+    package = "bots"
+    file = agent.name.partition(":")[0]
+    if is_file := file.endswith(".py") and Path(file).is_file():
+        contents |= sources.of_user("bot", file)
+    for kind in getattr(maker, "__mro__", (maker,)):
+        name = str(getattr(kind, "__module__", ""))
+        if (room := sources.room_of(name)) is not None:
+            package = package if room in sources.ROOMS else ""
+        elif not is_file and (source := sources.loaded_file(name)) is not None:
+            contents |= sources.of_user(name, source)
+    for path in sources.named_files(agent.name):
+        if path.suffix != ".py" or not is_file:
+            contents[path.as_posix()] = path.read_bytes()
+    hashes = {
+        name: sources.digest({name: content}).hex()[:16]
+        for name, content in sorted(contents.items())
+    }
+    return {**hashes, sources.PACKAGE.name: _package_hash(package, players)}
+
+
+@cache
+def _package_hash(room: str, players: int) -> str:
+    """Return the hash of a room, of those behind it, and of the models for that many players."""
+    models = {path.name: path.read_bytes() for path in FOLDER.glob(f"*_{players}p.*")}
+    return sources.digest(sources.of_room(room) | models).hex()[:16]

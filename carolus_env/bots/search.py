@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from carolus_env.bots.tree import Forest, tree_of
 from carolus_env.engine.chance import check_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
-from carolus_env.networks.network import Network, NetworkModel, values
+from carolus_env.networks.network import Network, NetworkModel, values, write_shares
 from carolus_env.planning.heuristic import chances, weights_table
 from carolus_env.planning.plans import MOST_PLANS, actions_of, play_plan
 from carolus_env.system import cancellation
@@ -70,7 +71,7 @@ class Choice(NamedTuple):
     actions: list[int]  # of a whole turn, or one
     visits: int  # simulations that took it
     prior: float  # its probability at first sight; all choices' sum to 1
-    chances: npt.NDArray[np.float64]  # (teams,) mean win probabilities over these; or zeros
+    chances: F64  # (teams,) mean win probabilities over these; or zeros
 
 
 class Evaluator(ABC):
@@ -84,9 +85,7 @@ class Evaluator(ABC):
     def evaluate(self, states: States) -> npt.NDArray[np.floating[Any]]:
         """Return each team's win probability: ``(N, teams)``; each row sums to 1.
 
-        Args:
-            states: ``(N,)`` games of one number of players, none of them over, not to be changed.
-                Dice may be due, and have not been rolled.
+        The games are of one number of players, and none is over. Due dice have not been rolled.
         """
 
 
@@ -94,14 +93,12 @@ class MctsBot(Agent):
     """Searches from each position, by the planner's evaluation.
 
     With a budget of simulations, the same streams give the same decisions. ``simulations`` counts
-    them. A search can be stopped (`system.cancellation`).
-
-    Args:
-        options: None: the defaults.
-        weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
+    them. A search can be stopped (`system.cancellation`). ``weights`` of the evaluation are ``(5,
+    F)`` float64; None: the fitted ones.
     """
 
     name = "mcts"
+    _evaluator: Evaluator | None = None
 
     def __init__(self, options: MctsOptions | None = None, *, weights: F64 | None = None) -> None:
         self.options = options or MctsOptions()
@@ -113,7 +110,7 @@ class MctsBot(Agent):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_forest": None}  # memory is allocated again where it is needed
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(self, states: States, generators: U64) -> I64:
         as_states(states)
         check_streams(generators, states)
         plans = self._remembered.rests(states, generators)
@@ -126,7 +123,7 @@ class MctsBot(Agent):
                 plans[row] = choices[0].actions
         return self._remembered.keep(states, generators, plans)
 
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the choice, and its mean value; the position's where only one action is legal."""
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), TEAMS[common_players(states, "opinions")]))
@@ -139,7 +136,7 @@ class MctsBot(Agent):
             values[forced] = self._values(states[forced])
         return Opinion(probabilities, values)
 
-    def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
+    def consider(self, states: States, generators: U64) -> list[list[Choice]]:
         """Search from each position, ignoring plans made before, and return each game's choices.
 
         The first is the one to play. Streams are advanced in place.
@@ -151,12 +148,16 @@ class MctsBot(Agent):
             [Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))]
             for mask, state in zip(legal, states, strict=True)
         ]
-        for rows in self._groups(states, np.flatnonzero(legal.sum(axis=1) > 1)):
+        searched, players = np.flatnonzero(legal.sum(axis=1) > 1), states["players"]
+        groups: Iterable[I64] = searched[:, None]
+        if self._evaluator is not None:  # all games of a number of players side by side
+            groups = [searched[players[searched] == n] for n in np.unique(players[searched])]
+        for rows in groups:
             for row, choices in zip(rows, self._searched(states[rows], dice[rows]), strict=True):
                 result[row] = choices
         return result
 
-    def _values(self, states: States) -> npt.NDArray[np.float64]:
+    def _values(self, states: States) -> F64:
         """Return each team's win probability in games of one number of players: ``(N, teams)``."""
         return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
 
@@ -164,39 +165,59 @@ class MctsBot(Agent):
         """Return the network that values positions inside the kernels, if there is one."""
         return None
 
-    def _groups(self, states: States, rows: I64) -> Iterable[I64]:
-        """Return the games that are searched side by side."""
-        return rows[:, None]
-
-    def _simulate(
-        self, states: States, dice: U64, forest: Forest, budget: Budget, sims: int, first: int
-    ) -> None:
-        """Run simulations in every game; ``first`` is 0, or at the begin the most candidates."""
-        network = self._network(int(states["players"][0]))
-        _simulate(states, self._weights, forest, dice, budget, sims, first, network)
-
     def _searched(self, states: States, dice: U64) -> list[list[Choice]]:
         seconds, sims = self.options.seconds, self.options.sims
         if self._forest is None or len(self._forest.nodes) < len(states):
             nodes = _LARGEST if seconds > 0 else min(sims + 1, _LARGEST)
             self._forest = Forest.new(len(states), nodes, self.options.candidates)
-        forest, stop = self._forest, cancellation.current()
-        self._simulate(states, dice, forest, Budget(0.0, 0.0, 1.0), 1, self.options.candidates)
+        forest, stop, players = self._forest, cancellation.current(), int(states["players"][0])
+        weights, net = self._weights[players], self._network(players)
+        simulate = partial(self._simulate, states, weights, forest, dice, net)
+        simulate((0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
         now = start
         while now - start < seconds or (seconds == 0 and done < sims):
             stop.check()
             if seconds > 0:
-                budget = Budget(now - start, 0.0, seconds)
+                budget = now - start, 0.0, seconds
             else:
-                portion, budget = min(portion, sims - done), Budget(float(done), 1.0, float(sims))
-            self._simulate(states, dice, forest, budget, portion, 0)
+                portion, budget = min(portion, sims - done), (float(done), 1.0, float(sims))
+            simulate(budget, portion, 0)
             done, before, now = done + portion, now, time.perf_counter()
             portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
         self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
+
+    def _simulate(
+        self, states: States, weights: F64, forest: Forest, dice: U64, net: Network | None,
+        budget: Budget, sims: int, first: int,
+    ) -> None:  # fmt: skip
+        """Run simulations in every game; ``first`` is 0, or at the begin the most candidates."""
+        if self._evaluator is None:
+            _simulate(states, weights, forest, dice, net, budget, sims, first)
+            return
+        most, teams = len(states) * forest.plans.shape[1], TEAMS[int(states["players"][0])]
+        after, outcomes = np.zeros(most, STATE), np.zeros((most, MAX_TEAMS))
+        for k in range(sims):
+            n = _go_down(states, weights, forest, dice, budget, k, first, after, outcomes)
+            open_ = np.flatnonzero(after["phase"][:n] != OVER)
+            if len(open_):
+                outcomes[open_, :teams] = self._evaluated(after[open_])
+            _grow(forest, len(states), outcomes)
+
+    def _evaluated(self, states: States) -> F64:
+        assert self._evaluator is not None
+        result = np.asarray(self._evaluator.evaluate(states), np.float64)
+        shape = (len(states), TEAMS[int(states["players"][0])])
+        if result.shape != shape or not np.isfinite(result).all():
+            raise ValueError(
+                f"{type(self._evaluator).__name__}.evaluate of {shape[0]} positions must return "
+                f"finite numbers of shape {shape}, got shape {result.shape}"
+                + (" with NaN or infinity" if result.shape == shape else "")
+            )
+        return result
 
 
 class SearchBot(MctsBot):
@@ -205,10 +226,8 @@ class SearchBot(MctsBot):
     A value network runs inside the compiled search. An `Evaluator` is called from Python with the
     positions of all games together. Both give the same tree where they give the same values.
 
-    Args:
-        value: a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
-            models of the package, each read when it is first needed.
-        options: None: the defaults.
+    ``value`` is a model, for games of ``value.size.players`` players; an `Evaluator`; or None: the
+    models of the package, each read when it is first needed.
     """
 
     name = "search"
@@ -220,46 +239,15 @@ class SearchBot(MctsBot):
         self._evaluator = value if isinstance(value, Evaluator) else None
         self._models = Models("value", None if isinstance(value, Evaluator) else value)
 
-    def _network(self, players: int) -> Network:
+    def _network(self, players: int) -> Network | None:
+        if self._evaluator is not None:
+            return None
         return Network.of(players, self._models.weights(self.name, players))
 
-    def _values(self, states: States) -> npt.NDArray[np.float64]:
+    def _values(self, states: States) -> F64:
         if self._evaluator is not None:
             return self._evaluated(states)
         return values(states, self._models.weights(self.name, int(states["players"][0])))
-
-    def _groups(self, states: States, rows: I64) -> Iterable[I64]:
-        if self._evaluator is None:
-            return super()._groups(states, rows)
-        players = states["players"][rows]
-        return [rows[players == number] for number in np.unique(players)]
-
-    def _simulate(
-        self, states: States, dice: U64, forest: Forest, budget: Budget, sims: int, first: int
-    ) -> None:
-        if self._evaluator is None:
-            super()._simulate(states, dice, forest, budget, sims, first)
-            return
-        most, teams = len(states) * forest.plans.shape[1], TEAMS[int(states["players"][0])]
-        after, outcomes = np.zeros(most, STATE), np.zeros((most, MAX_TEAMS))
-        for k in range(sims):
-            n = _go_down(states, self._weights, forest, dice, budget, k, first, after, outcomes)
-            open_ = np.flatnonzero(after["phase"][:n] != OVER)
-            if len(open_):
-                outcomes[open_, :teams] = self._evaluated(after[open_])
-            _grow(forest, len(states), outcomes)
-
-    def _evaluated(self, states: States) -> npt.NDArray[np.float64]:
-        assert self._evaluator is not None
-        result = np.asarray(self._evaluator.evaluate(states), np.float64)
-        shape = (len(states), TEAMS[int(states["players"][0])])
-        if result.shape != shape or not np.isfinite(result).all():
-            raise ValueError(
-                f"{type(self._evaluator).__name__}.evaluate of {shape[0]} positions must return "
-                f"finite numbers of shape {shape}, got shape {result.shape}"
-                + (" with NaN or infinity" if result.shape == shape else "")
-            )
-        return result
 
 
 def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
@@ -277,12 +265,8 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 # ------------------------------------------------------------------------------------ the loops
 
 
-class Budget(NamedTuple):
-    """The part of a search's budget that is spent."""
-
-    spent: float  # simulations or seconds spent so far
-    each: float  # what a simulation takes; 0 where the clock tells
-    total: float  # simulations or seconds in all
+Budget = tuple[float, float, float]
+"""Simulations or seconds spent so far; what a simulation takes, 0 where the clock tells; in all."""
 
 
 @kernel
@@ -293,21 +277,21 @@ def _descend(
     if first > 0:
         trees.begin(s, weights, tree, dice, first)
     else:
-        trees.go_down(s, weights, tree, dice, (budget.spent + k * budget.each) / budget.total)
+        spent, each, total = budget
+        trees.go_down(s, weights, tree, dice, (spent + k * each) / total)
 
 
 @entry
 def _simulate(
-    states: Records, weights: F64, forest: Forest, dice: U64, budget: Budget, sims: Int, first: Int,
-    net: Network | None,
+    states: Records, weights: F64, forest: Forest, dice: U64, net: Network | None, budget: Budget,
+    sims: Int, first: Int,
 ) -> None:  # fmt: skip
     """Run simulations in every game, valued by the network or else by the evaluation."""
     for g in range(states.shape[0]):
-        s, tree = states[g], tree_of(forest, g)
-        own = weights[s["players"]]
+        tree = tree_of(forest, g)
         for k in range(sims):
-            _descend(s, own, tree, dice[g], budget, k, first)
-            trees.value_and_grow(own, tree, net)
+            _descend(states[g], weights, tree, dice[g], budget, k, first)
+            trees.value_and_grow(weights, tree, net)
 
 
 @kernel
@@ -328,13 +312,13 @@ def _go_down(
     """
     row = 0
     for g in range(states.shape[0]):
-        s, tree = states[g], tree_of(forest, g)
-        _descend(s, weights[s["players"]], tree, dice[g], budget, k, first)
+        tree = tree_of(forest, g)
+        _descend(states[g], weights, tree, dice[g], budget, k, first)
         for choice in range(_listed(tree)):
             after[row] = tree.leaf[0]
             play_plan(after[row], tree.plans[choice])
             if after[row]["phase"] == OVER:
-                trees.write_shares(after[row], outcomes[row])
+                write_shares(after[row], outcomes[row])
             row += 1
     return row
 

@@ -1,52 +1,39 @@
 """The search tree: kernels that choose, grow and back up, on arrays.
 
 A node is a position that waits for a decision, an edge one of its choices: a plan for the whole
-turn, a disc or a crown's clan. A simulation goes down from the root, playing each choice on a copy
-of the game and rolling the dice, to a position that is not in the tree. That is added and valued,
-and its value is counted along the path. Values are win probabilities by team, and at each node the
-deciding team maximises its own: nothing is negated.
+turn, a disc or a crown's clan. A simulation plays choices on a copy of the game and rolls the dice,
+down to a position that is not in the tree. That is added and valued, and its value is counted along
+the path. At each node the deciding team maximises its own win probability: nothing is negated.
 
 At the root choices are compared by *sequential halving* (Karnin, Koren and Somekh, ICML 2013; at
-the root of a tree: Danihelka et al., ICLR 2022). `CONSIDERED` choices, the best at first sight, are
-tried in turn, the k-th time with the same dice each; from time to time the worse half is dropped,
-so that each round of comparisons has an equal part of the budget. Where all that were tried lose,
-others are tried instead. Below the root choices are made by PUCT (Silver et al., Nature 550, 2017):
-
-    mean value + c * prior * sqrt(visits of the node) / (1 + visits of the edge)
-
-where a first value of the choice counts as a visit. Priors are the softmax of the first values' log
-odds. Where these come from is all that the bots differ in:
-
-- a value network, inside the kernels, or an `Evaluator`, gives the win probabilities after each
-  choice, before any dice. A new node's value is that of its best choice;
-- else the planner's evaluation does: the first values are those of the plans that it lists, and a
-  node's value is that of the position after the best plan, or of the position itself where no turn
-  is due.
+the root of a tree: Danihelka et al., ICLR 2022), below it by PUCT (Silver et al., Nature 550,
+2017). There a first value of the choice counts as a visit, and priors are the softmax of the first
+values' log odds. A network or an `Evaluator` gives the first values, and a new node has that of its
+best choice; without one they are the evaluation's of the plans that it lists, and a node's is that
+after the best plan, or of the position itself where no turn is due.
 
 Because of the dice, several positions follow one choice. Those in which the player to move holds
-the same paladins share a node: what others have rolled differs from visit to visit, and is averaged
-over (open-loop search: Perez et al., CIG 2015).
+the same paladins share a node (open-loop search: Perez et al., CIG 2015).
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from carolus_env.bots.baselines import best_crown
 from carolus_env.bots.network import best_of
-from carolus_env.bots.planner import best_crown
 from carolus_env.engine.chance import branch
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.kernels.courts import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, DISCS, MAX_TEAMS, OVER
-from carolus_env.engine.state import STATE, States
-from carolus_env.networks.network import Network, value_plans
+from carolus_env.engine.state import STATE
+from carolus_env.networks.network import Network, value_plans, write_shares
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import softmax, write_scores
 from carolus_env.planning.plans import PlanScratch, in_turn, play, play_plan
-from carolus_env.system.arrays import F64, Bits, Int, Records, allocate, int64, uint64
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records, allocate, int64, uint64
 from carolus_env.system.compiler import inlined, kernel, separate
 
 CONSIDERED: Final = 16  # number of choices that are compared at the root
@@ -56,56 +43,47 @@ EXPLORATION: Final = 0.2  # the factor c of PUCT
 LONGEST: Final = 200  # maximum number of choices on a path
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 
-NODE: Final = np.dtype(
-    [
-        ("key", "<u8"),  # identifies a position among those after one choice
-        ("sibling", "<i4"),  # the next of these positions, 0: none
-        ("first_edge", "<i4"),
-        ("edges", "<i4"),  # number of choices
-        ("visits", "<i4"),
-        ("team", "i1"),  # the team to move
-    ]
-)
-EDGE: Final = np.dtype(
-    [
-        ("plan", "<i8"),  # see `plans.pack`
-        ("prior", "<f8"),  # sums to 1 over the edges of a node
-        ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
-        ("first_value", "<f8"),  # to the team to move, before the first visit
-        ("visits", "<i4"),
-        ("child", "<i4"),  # the first position after it, 0: none yet
-    ]
-)
-HALVING: Final = np.dtype(
-    [
-        ("rounds", "<i8"),  # number of rounds; 0: the first has not begun
-        ("round", "<i8"),  # the present one
-        ("compared", "<i8"),  # number of choices that are compared in it
-        ("next", "<i8"),  # the place in the order of the next to try
-        ("tried", "<i8"),  # number of choices tried at all
-    ]
-)
+NODE: Final = np.dtype([
+    ("key", "<u8"),  # identifies a position among those after one choice
+    ("sibling", "<i4"),  # the next of these positions, 0: none
+    ("first_edge", "<i4"),
+    ("edges", "<i4"),  # number of choices
+    ("visits", "<i4"),
+    ("team", "i1"),  # the team to move
+])  # fmt: skip
+EDGE: Final = np.dtype([
+    ("plan", "<i8"),  # see `plans.pack`
+    ("prior", "<f8"),  # sums to 1 over the edges of a node
+    ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
+    ("first_value", "<f8"),  # to the team to move, before the first visit
+    ("visits", "<i4"),
+    ("child", "<i4"),  # the first position after it, 0: none yet
+])  # fmt: skip
+HALVING: Final = np.dtype([
+    ("rounds", "<i8"),  # number of rounds; 0: the first has not begun
+    ("round", "<i8"),  # the present one
+    ("compared", "<i8"),  # number of choices that are compared in it
+    ("next", "<i8"),  # the place in the order of the next to try
+    ("tried", "<i8"),  # number of choices tried at all
+])  # fmt: skip
 
 
 class Forest(NamedTuple):
-    """Memory for T searches side by side, a tree for each game; or one of them, see `tree_of`.
+    """Memory for searches side by side, a tree for each game; or without the first axis for one."""
 
-    Of a tree the arrays lack the first axis, but those marked with *: there it is 1.
-    """
-
-    nodes: npt.NDArray[np.void]  # (T, nodes) NODE; the first is the root
-    edges: npt.NDArray[np.void]  # (T, edges) EDGE; those of a node stand side by side
-    used: npt.NDArray[np.int64]  # (T, 2) the numbers of nodes and of edges in use
-    halving: npt.NDArray[np.void]  # * (T,) HALVING: the comparisons at the root
-    order: npt.NDArray[np.int64]  # (T, width) the root's edges, those that are compared first
-    path: npt.NDArray[np.int64]  # (T, 1 + LONGEST) length of the simulation's path, then its edges
-    leaf: States  # * (T,) the position that the simulation has come to
-    after: States  # * (T,) scratch: the position after a choice
-    chances: npt.NDArray[np.float64]  # (T, 3) the leaf's value, each team's win probability
-    listed: npt.NDArray[np.int64]  # * (T,) the number of choices at the leaf
-    plans: npt.NDArray[np.int64]  # (T, width) these choices, see `plans.pack`
-    values: npt.NDArray[np.float64]  # (T, width) the log odds of their first values
-    outcomes: npt.NDArray[np.float64]  # (T, width, 3) win probabilities after each, where known
+    nodes: Annotated[Records, "trees", "nodes", NODE]  # the first is the root
+    edges: Annotated[Records, "trees", "edges", EDGE]  # those of a node stand side by side
+    used: Annotated[I64, "trees", 2]  # the numbers of nodes and of edges in use
+    halving: Annotated[Records, "trees", 1, HALVING]  # the comparisons at the root
+    order: Annotated[I64, "trees", "width"]  # the root's edges, those that are compared first
+    path: Annotated[I64, "trees", LONGEST + 1]  # length of the simulation's path, then its edges
+    leaf: Annotated[Records, "trees", 1, STATE]  # the position that the simulation has come to
+    after: Annotated[Records, "trees", 1, STATE]  # scratch: the position after a choice
+    chances: Annotated[F64, "trees", MAX_TEAMS]  # the leaf's value, each team's win probability
+    listed: Annotated[I64, "trees", 1]  # the number of choices at the leaf
+    plans: Annotated[I64, "trees", "width"]  # these choices, see `plans.pack`
+    values: Annotated[F64, "trees", "width"]  # the log odds of their first values
+    outcomes: Annotated[F64, "trees", "width", MAX_TEAMS]  # win probabilities after each, if known
     scratch: PlanScratch  # reused for each tree
 
     @classmethod
@@ -115,43 +93,21 @@ class Forest(NamedTuple):
         When a tree is full, simulations still value and count their leaves, but do not add them.
         """
         width = max(candidates, PLANS_AHEAD, DISCS)
-        return cls(
-            np.zeros((trees, nodes), NODE),
-            np.zeros((trees, nodes * PLANS_AHEAD + width), EDGE),
-            np.zeros((trees, 2), np.int64),
-            np.zeros(trees, HALVING),
-            np.zeros((trees, width), np.int64),
-            np.zeros((trees, LONGEST + 1), np.int64),
-            np.zeros(trees, STATE),
-            np.zeros(trees, STATE),
-            np.zeros((trees, MAX_TEAMS)),
-            np.zeros(trees, np.int64),
-            np.zeros((trees, width), np.int64),
-            np.zeros((trees, width)),
-            np.zeros((trees, width, MAX_TEAMS)),
-            allocate(PlanScratch),
-        )
+        edges = nodes * PLANS_AHEAD + width
+        return allocate(cls, trees=trees, nodes=nodes, edges=edges, width=width)
 
 
 @kernel
 def tree_of(forest: Forest, g: Int) -> Forest:
     """Return the part of game ``g``, as views; the scratch is shared."""
-    f, one = forest, slice(g, g + 1)
+    f = forest
     return Forest(
-        f.nodes[g], f.edges[g], f.used[g], f.halving[one], f.order[g], f.path[g],
-        f.leaf[one], f.after[one], f.chances[g], f.listed[one],
-        f.plans[g], f.values[g], f.outcomes[g], f.scratch,
+        f.nodes[g], f.edges[g], f.used[g], f.halving[g], f.order[g], f.path[g], f.leaf[g],
+        f.after[g], f.chances[g], f.listed[g], f.plans[g], f.values[g], f.outcomes[g], f.scratch,
     )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ values
-
-
-@kernel
-def write_shares(s: np.void, chances: F64) -> None:
-    """Write each team's win probability; equal shares while the game is not over."""
-    for team in range(int64(s["teams"])):
-        chances[team] = turns.team_win_share(s, team)
 
 
 @kernel
@@ -213,19 +169,13 @@ def add_node(s: np.void, tree: Forest) -> Int:
     node = nodes[number]
     node["sibling"], node["first_edge"], node["edges"] = 0, first, count
     node["visits"], node["team"] = 0, s["team"][s["player"]]
-    most, total = values[0], 0.0
-    for k in range(count):
-        most = max(most, values[k])
+    softmax(count, values, edges["prior"][first:])
     for k in range(count):
         edge = edges[first + k]
         edge["plan"], edge["visits"], edge["child"] = tree.plans[k], 0, 0
-        edge["prior"] = np.exp(values[k] - most)
         edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
         for other in range(MAX_TEAMS):
             edge["value"][other] = 0.0
-        total += edge["prior"]
-    for k in range(count):
-        edges[first + k]["prior"] /= total
     return number
 
 
@@ -234,21 +184,20 @@ def add_node(s: np.void, tree: Forest) -> Int:
 
 @kernel
 def _order_best(tree: Forest, begin: Int, end: Int, most: Int) -> None:
-    """Bring the best ``most`` of the root's edges in places ``begin`` to ``end`` forward.
+    """Bring the best ``most`` of the root's edges at ``begin`` to ``end`` of the order forward.
 
     Edges that were tried are ordered by their means, others by their first values.
     """
     edges, order, team = tree.edges, tree.order, int64(tree.nodes[0]["team"])
-    for place in range(begin, begin + most):
-        best, highest = place, -1.0
-        for other in range(place, end):
-            edge = edges[order[other]]
+    for first in range(begin, begin + most):
+        best, highest = first, -1.0
+        for k in range(first, end):
+            edge = edges[order[k]]
             visits = int64(edge["visits"])
             value = edge["value"][team] / visits if visits > 0 else edge["first_value"]
             if value > highest:
-                best, highest = other, value
-        taken = order[best]
-        order[best], order[place] = order[place], taken
+                best, highest = k, value
+        order[best], order[first] = order[first], order[best]
 
 
 @kernel
@@ -274,11 +223,11 @@ def _pass_on(tree: Forest, spent: float) -> None:
     _order_best(tree, 0, compared, compared)
     best, team = tree.edges[order[0]], int64(tree.nodes[0]["team"])
     if best["value"][team] < LOST * best["visits"] and tried < count:
-        others = min(compared, count - tried)
-        _order_best(tree, tried, count, others)
-        for k in range(others):
+        fresh = min(compared, count - tried)
+        _order_best(tree, tried, count, fresh)
+        for k in range(fresh):
             order[k], order[tried + k] = order[tried + k], order[k]
-        halving["compared"], halving["tried"] = others, tried + others
+        halving["compared"], halving["tried"] = fresh, tried + fresh
         return
     due = min(int64(spent * halving["rounds"]), int64(halving["rounds"]) - 1)
     while halving["round"] < due:
@@ -297,9 +246,6 @@ def next_choice(tree: Forest, spent: float) -> Int:
         _pass_on(tree, spent)
     halving["next"] += 1
     return tree.order[halving["next"] - 1]
-
-
-# ------------------------------------------------------------------------------------ simulations
 
 
 @kernel

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from carolus_env import bots, evaluation
-from carolus_env.bots.fingerprint import fingerprint
+from carolus_env.bots.registry import fingerprint
 from carolus_env.engine.chance import Deals, derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import journal, seating

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.bots import Agent
-from carolus_env.bots.fingerprint import fingerprint
+from carolus_env.bots.registry import fingerprint
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import journal, ladder
 from carolus_env.evaluation.games import Results

@@ -22,7 +22,7 @@ from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import DataError, check, cut, expect, get, parse_json, shown
 
 Sources = Sequence[Mapping[str, str]]
-"""What each agent of a plan plays by, see `bots.fingerprint`."""
+"""What each agent of a plan plays by, see `registry.fingerprint`."""
 
 FORMAT: Final[dict[str, str | int]] = {"format": "carolus-tournament", "version": 1}
 FIELDS: Final = {
@@ -57,7 +57,7 @@ class Saved(NamedTuple):
     results: Results  # the games so far, in the plan's order
     wall: float  # seconds that playing them took
     versions: dict[str, str]  # of the software that wrote the file
-    sources: list[dict[str, str]]  # what each agent plays by, see `bots.fingerprint`
+    sources: list[dict[str, str]]  # what each agent plays by, see `registry.fingerprint`
     size: int  # bytes of the complete lines
     cut: bool  # the last line is incomplete; it is left out
 

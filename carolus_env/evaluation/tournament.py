@@ -20,8 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from carolus_env.bots import AgentLike
-from carolus_env.bots.fingerprint import fingerprint
-from carolus_env.bots.registry import is_function
+from carolus_env.bots.registry import fingerprint, is_function
 from carolus_env.evaluation import games, journal
 from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.games import ArenaError, Progress, Results

@@ -25,7 +25,7 @@ from carolus_env.engine.stepping import play_on, start_anew
 from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate
 from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
-from carolus_env.networks import backward, network
+from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
 from carolus_env.planning.heuristic import softmax
@@ -277,7 +277,7 @@ class Batch(NamedTuple):
     values: F32  # (K,) the win probability of the team that chooses
     logits: F32  # (K,) gradients of the logits
     sums: F32  # (K, width) gradients of the first layer's outputs
-    deltas: backward.Deltas  # gradients of the layers' outputs for one candidate
+    deltas: network.Deltas  # gradients of the layers' outputs for one candidate
     hidden: F32  # (stages, hidden, width - LINEAR) the hidden layers, transposed
     gradients: Weights  # the sum of the gradients since the last step
     touched: npt.NDArray[np.bool_]  # (rows,) the rows that any of them is about
@@ -292,7 +292,7 @@ class Batch(NamedTuple):
             np.zeros(most, np.float32),
             np.zeros(most, np.float32),
             np.zeros((most, len(single.sums)), np.float32),
-            backward.Deltas.new(single),
+            network.Deltas.new(single),
             np.zeros_like(weights.hidden.swapaxes(1, 2), order="C"),
             Weights(*map(np.zeros_like, weights)),
             np.zeros(len(weights.rows), np.bool_),
@@ -329,9 +329,9 @@ def _backpropagate(stage: Int, k: Int, is_choice: bool, weights: Weights, batch:
     if not is_choice:  # only the value after the choice has a target
         for role in range(teams):
             deltas.scores[role] = 0
-    backward.backpropagate(weights, stage, batch.hidden[stage], layers, deltas)
-    backward.learn_layers(
-        backward.accumulate, batch.gradients, batch.gradients, stage, layers, deltas, float32(0)
+    network.backpropagate(weights, stage, batch.hidden[stage], layers, deltas)
+    network.learn_layers(
+        network.accumulate, batch.gradients, batch.gradients, stage, layers, deltas, float32(0)
     )
     for j in range(deltas.sums.shape[0]):
         batch.sums[k, j] = deltas.sums[j]
@@ -361,20 +361,20 @@ def _add_input_gradients(experience: Experience, d: Int, batch: Batch) -> None:
             continue
         g, length = sums[k], lengths[k]
         if before < 0:
-            backward.accumulate(own.bias, own.bias, float32(1), g, float32(0))
+            network.accumulate(own.bias, own.bias, float32(1), g, float32(0))
         for i in range(max(length, length_before)):
             new = rows[k, i] if i < length else -1
             old = rows[before, i] if i < length_before else -1
             if new != old:
                 if old >= 0:
-                    backward.accumulate(own.rows[old], own.rows[old], float32(-1), g, float32(0))
+                    network.accumulate(own.rows[old], own.rows[old], float32(-1), g, float32(0))
                 if new >= 0:
-                    backward.accumulate(own.rows[new], own.rows[new], float32(1), g, float32(0))
+                    network.accumulate(own.rows[new], own.rows[new], float32(1), g, float32(0))
                     batch.touched[new] = True
         for i in range(features.shape[1]):
             growth = features[k, i] - (features[before, i] if before >= 0 else float32(0))
             if growth != 0:
-                backward.accumulate(own.features[i], own.features[i], growth, g, float32(0))
+                network.accumulate(own.features[i], own.features[i], growth, g, float32(0))
         before, length_before = k, length
 
 
@@ -432,7 +432,7 @@ def add_gradients(
     layers, scores = batch.layers, batch.deltas.scores
     kept, weights, teams = experience.inputs, policy.net.weights, layers.values.shape[1]
     for stage in range(batch.hidden.shape[0]):
-        backward.transpose(weights.hidden[stage], batch.hidden[stage])
+        network.transpose(weights.hidden[stage], batch.hidden[stage])
     for i in range(chosen.shape[0]):
         d = chosen[i]
         _evaluate_decision(experience, d, policy, batch)
@@ -461,7 +461,7 @@ def step(
     for row in range(touched.shape[0]):
         if touched[row]:
             touched[row] = False
-            backward.adam(weights[row], means[row], squares[row], gradients[row], rate)
+            network.adam(weights[row], means[row], squares[row], gradients[row], rate)
 
 
 # ------------------------------------------------------------------------------------ the worker
@@ -524,7 +524,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
     def _step(self, rate: float) -> None:
         """Take a step of Adam; rows without a gradient, and their moments, stay as they are."""
         self.shared["steps"] += 1
-        corrected = backward.adam_rate(rate, int(self.shared["steps"][0]))
+        corrected = network.adam_rate(rate, int(self.shared["steps"][0]))
         for name in Weights._fields:
             arrays = [self.shared[f"{kind}/{name}"] for kind in ("weights", "means", "squares")]
             arrays.append(getattr(self._batch.gradients, name))

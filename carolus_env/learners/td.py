@@ -24,7 +24,7 @@ from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.learners.options import FLAT, SelfPlayConfig, algorithm, every, rate
 from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
 from carolus_env.learners.run import Arrays
-from carolus_env.networks import backward, network
+from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
 from carolus_env.planning.plans import WIDTHS, list_candidates
@@ -88,7 +88,7 @@ class Memory(NamedTuple):
     selector: Selector  # the network, and the selector of choices
     squares: Weights  # the sum of the squares of each weight's gradients
     history: History  # scratch: the game under way
-    deltas: backward.Deltas  # scratch: gradients of the layers' outputs
+    deltas: network.Deltas  # scratch: gradients of the layers' outputs
     hidden: F32  # (hidden, width - LINEAR) scratch: a stage's hidden layer, transposed
     target: F64  # (3,) scratch: the target, or a value, by team
     state: States  # (1,) STATE: the game under way
@@ -157,10 +157,10 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
         wanted = target[(first_team + role) % teams]
         loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
         deltas.scores[role] = activations.values[role] - float32(wanted)
-    backward.transpose(weights.hidden[stage], memory.hidden)
-    backward.backpropagate(weights, stage, memory.hidden, activations, deltas)
-    backward.learn_layers(backward.adagrad, weights, squares, stage, activations, deltas, rate)
-    backward.learn_inputs(backward.adagrad, weights, squares, inputs, deltas, rate)
+    network.transpose(weights.hidden[stage], memory.hidden)
+    network.backpropagate(weights, stage, memory.hidden, activations, deltas)
+    network.learn_layers(network.adagrad, weights, squares, stage, activations, deltas, rate)
+    network.learn_inputs(network.adagrad, weights, squares, inputs, deltas, rate)
     return loss
 
 
@@ -221,7 +221,7 @@ class TdLearner(SelfPlayLearner[TdConfig]):
             selector,
             self.grouped("squares"),
             History(InputArrays.new(LONGEST, players), values, followed),
-            backward.Deltas.new(selector.net.activations),
+            network.Deltas.new(selector.net.activations),
             np.zeros(self.weights.hidden.shape[:0:-1], np.float32),
             np.zeros(MAX_TEAMS),
             np.zeros(1, STATE),

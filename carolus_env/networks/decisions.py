@@ -1,20 +1,15 @@
 """A policy over single decisions: logits of the 95 actions, and each seat's expected payoff.
 
-The network is built as the game is. It sees an observation as three kinds of vectors: one for each
-region, one for each clan, and one for the rest, the *whole*. All regions share their weights, and
-so do all clans: what is learnt of one holds for all, and renaming the clans renames the outputs and
-changes nothing else. Numbers become *steps*, 1 for each bound that they reach ("at least 2
-stronger"). In each of `LAYERS` layers regions and clans exchange messages along the paladins::
+The network has a vector for each region, each clan, and one for the rest, the *whole*. All regions
+share their weights, and so do all clans: renaming the clans renames the outputs and changes nothing
+else. Numbers become *steps*, 1 for each bound that they reach ("at least 2 stronger"). In each of
+`LAYERS` layers regions and clans exchange messages along the paladins::
 
     clans   = relu(clans + sum of the regions, once for each paladin there + whole)
     regions = relu(regions + sum of the clans, once for each paladin here + whole + place)
     whole   = relu(whole + sum of the regions + sum of the clans)
 
-each term through a matrix of its own. A clan gives the logits of its crown and its place in court,
-a region those of the Emperor's steps to it, both together those of a paladin of that clan there. A
-disc looks at all regions within its reach.
-
-`forward` is one function for NumPy and PyTorch: libraries train it, and bots play it without them.
+each term through a matrix of its own. `forward` is one function for NumPy and PyTorch.
 """
 
 from __future__ import annotations
@@ -22,9 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from types import ModuleType
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -71,45 +66,30 @@ class Size:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each array of weights: inputs first; ``*_b`` are biases."""
-        seen = inputs(np.zeros((1, observation.length(self.players)), np.float32), self.players, np)
-        d, z, rest = self.region, self.whole, seen.whole.shape[-1]
+        d, z, teams = self.region, self.whole, rules.TEAMS[self.players]
+        observations = np.zeros((1, observation.length(self.players)), np.float32)
+        rest, clan, region, *_ = (x.shape[-1] for x in inputs(observations, self.players, np))
         shapes: dict[str, tuple[int, ...]] = {"whole": (rest, z), "whole_b": (z,)}
-        clan, region = seen.clans.shape[-1], seen.regions.shape[-1]
-        for layer in range(LAYERS):
+        for i in range(LAYERS):
             shapes |= {
-                f"clan_{layer}": (clan, d),
-                f"clan_{layer}_region": (region, d),
-                f"clan_{layer}_whole": (z, d),
-                f"clan_{layer}_b": (d,),
-                f"region_{layer}": (region, d),
-                f"region_{layer}_clan": (d, d),
-                f"region_{layer}_whole": (z, d),
-                f"region_{layer}_b": (rules.TERRITORIES, d),
-                f"whole_{layer}": (z, z),
-                f"whole_{layer}_region": (d, z),
-                f"whole_{layer}_clan": (d, z),
-                f"whole_{layer}_b": (z,),
-            }
+                f"clan_{i}": (clan, d), f"clan_{i}_region": (region, d),
+                f"clan_{i}_whole": (z, d), f"clan_{i}_b": (d,),
+                f"region_{i}": (region, d), f"region_{i}_clan": (d, d),
+                f"region_{i}_whole": (z, d), f"region_{i}_b": (rules.TERRITORIES, d),
+                f"whole_{i}": (z, z), f"whole_{i}_region": (d, z),
+                f"whole_{i}_clan": (d, z), f"whole_{i}_b": (z,),
+            }  # fmt: skip
             clan = region = d
         return {
             **shapes,
-            "share": (z, rules.TEAMS[self.players]),
-            "share_b": (rules.TEAMS[self.players],),
-            "disc": (z, rules.DISCS),
-            "disc_b": (rules.DISCS,),
-            "reach_region": (d, d),
-            "reach_whole": (z, d),
-            "reach_b": (rules.DISCS, d),
-            "reach": (d, 1),
-            "crown": (d, 1),
-            "court": (d, 1),
-            "move": (d, 1),
-            "move_b": (rules.DISCS,),
-            "place_clan": (d, 1),
-            "place_region": (d, 1),
-            "pair_clan": (d, d),
-            "pair_region": (d, d),
-        }
+            "share": (z, teams), "share_b": (teams,),
+            "disc": (z, rules.DISCS), "disc_b": (rules.DISCS,),
+            "reach_region": (d, d), "reach_whole": (z, d), "reach_b": (rules.DISCS, d),
+            "reach": (d, 1), "crown": (d, 1), "court": (d, 1),
+            "move": (d, 1), "move_b": (rules.DISCS,),
+            "place_clan": (d, 1), "place_region": (d, 1),
+            "pair_clan": (d, d), "pair_region": (d, d),
+        }  # fmt: skip
 
 
 class DecisionModel(Model[Size]):
@@ -126,10 +106,9 @@ class DecisionModel(Model[Size]):
 
 
 def random_weights(size: Size, seed: int) -> dict[str, F32]:
-    """Return weights to begin with: all legal actions are about equally likely.
+    """Return weights with which all legal actions are about equally likely.
 
-    They are He's (arXiv:1502.01852) before a rectifier, less where several terms are added, and
-    small before the outputs.
+    He's (arXiv:1502.01852) before a rectifier, less where several terms are added or are outputs.
     """
     random, weights = np.random.default_rng(seed), {}
     outputs = {"share", "disc", "reach", "crown", "court", "move", "pair_clan"}
@@ -149,20 +128,13 @@ def random_weights(size: Size, seed: int) -> dict[str, F32]:
 # ------------------------------------------------------------------------------------- inputs
 
 
-class Inputs(NamedTuple):
-    """What the network sees of N positions, float32 arrays of NumPy or PyTorch."""
+def inputs(observations: Any, players: int, xp: ModuleType) -> tuple[Any, ...]:
+    """Arrange N observations, as float32 arrays of NumPy or PyTorch.
 
-    whole: Any  # (N, A)
-    clans: Any  # (N, 5, B)
-    regions: Any  # (N, 15, C)
-    paladins: Any  # (N, 5, 15) paladins by clan and region, scaled
-    exists: Any  # (N, 15) 1 for each region in the circle
-    count: Any  # (N, 1) the number of regions
-    partner: Any  # (N, players) 1 for each seat of the viewer's team
-
-
-def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
-    """Arrange observations."""
+    These are: of the whole ``(N, A)``, of clans ``(N, 5, B)`` and regions ``(N, 15, C)``; scaled
+    paladins by clan and region; 1 for each region in the circle ``(N, 15)``; their number
+    ``(N, 1)``; and 1 for each seat of the viewer's team ``(N, players)``.
+    """
     n, teams = len(observations), rules.TEAMS[players]
     layout, slices = observation.layout(players), observation.slices(players)
     blocks = {
@@ -187,49 +159,39 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> Inputs:
     place = _numbers(0, rules.TERRITORIES, observations, xp)
     after = (place + 1) * xp.clip(count - 1 - place, 0, 1)
     before = place - 1 + count * xp.clip(1 - place, 0, 1)
-    regions = xp.concatenate(
-        [
-            exists[:, None],
-            owned,
-            xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, rules.TERRITORIES),
-            _take(owned, after[:, None], xp),
-            _take(owned, before[:, None], xp),
-            PALADINS_SCALE * paladins.sum(1)[:, None],
-        ],
-        axis=1,
-    )
+    of_regions = [
+        exists[:, None],
+        owned,
+        xp.moveaxis(steps(margins, MARGINS), 3, 2).reshape(n, -1, rules.TERRITORIES),
+        _take(owned, after[:, None], xp),
+        _take(owned, before[:, None], xp),
+        PALADINS_SCALE * paladins.sum(1)[:, None],
+    ]
     courts, control, reserves = blocks["courts"], blocks["control"], blocks["reserves"]
     ours = (control * blocks["partner"][:, :, None]).sum(1)[:, None]
     theirs = control.sum(1)[:, None] - ours
-    clans = xp.concatenate(
-        [
-            by_clan(steps(_over_others(courts, xp), LEADS)),
-            by_clan(steps(reserves, HELD)),
-            by_clan(xp.concatenate([control, ours, theirs], axis=1)),
-            by_clan(COURT_SCALE * courts),
-            by_clan(RESERVE_SCALE * reserves),
-            SUPPLY_SCALE * blocks["supply"][:, :, None],
-            CLAN_SCALE * paladins.sum(2)[:, :, None],
-        ],
-        axis=2,
-    )
+    of_clans = [
+        by_clan(steps(_over_others(courts, xp), LEADS)),
+        by_clan(steps(reserves, HELD)),
+        by_clan(xp.concatenate([control, ours, theirs], axis=1)),
+        by_clan(COURT_SCALE * courts),
+        by_clan(RESERVE_SCALE * reserves),
+        SUPPLY_SCALE * blocks["supply"][:, :, None],
+        CLAN_SCALE * paladins.sum(2)[:, :, None],
+    ]
     rest = [
         (blocks[block.name] / block.scale).reshape(n, -1)
         for block in layout
         if block.name not in _OF_CLANS and not block.name.startswith("region_")
     ]
-    whole = xp.concatenate(
-        [
-            *rest,
-            steps(blocks["placements_left"].reshape(n), (1, rules.DICE[players])),
-            steps(blocks["castles"], (1, rules.CASTLES_TO_WIN[players])).reshape(n, -1),
-            steps(count[:, 0], FEW_REGIONS),
-        ],
-        axis=1,
-    )
-    regions = xp.swapaxes(regions, 1, 2)
-    partner = blocks["partner"]
-    return Inputs(whole, clans, regions, PALADINS_SCALE * paladins, exists, count, partner)
+    rest += [
+        steps(blocks["placements_left"].reshape(n), (1, rules.DICE[players])),
+        steps(blocks["castles"], (1, rules.CASTLES_TO_WIN[players])).reshape(n, -1),
+        steps(count[:, 0], FEW_REGIONS),
+    ]
+    whole, clans = xp.concatenate(rest, axis=1), xp.concatenate(of_clans, axis=2)
+    regions = xp.swapaxes(xp.concatenate(of_regions, axis=1), 1, 2)
+    return whole, clans, regions, PALADINS_SCALE * paladins, exists, count, blocks["partner"]
 
 
 def _numbers(first: int, after: int, beside: Any, xp: ModuleType) -> Any:
@@ -242,10 +204,8 @@ def _over_others(x: Any, xp: ModuleType) -> Any:
     """Return each of K numbers less the largest of the others, ``(N, K, M)``."""
     most = []
     for k in range(x.shape[1]):
-        first, *others = (x[:, other] for other in range(x.shape[1]) if other != k)
-        for another in others:
-            first = xp.maximum(first, another)
-        most.append(first)
+        rest = (x[:, other] for other in range(x.shape[1]) if other != k)
+        most.append(reduce(xp.maximum, rest))
     return x - xp.stack(most, axis=1)
 
 
@@ -268,10 +228,9 @@ def forward(
     ``numpy`` or ``torch``, of which ``weights`` are, the arrays that `Size.shapes` names;
     ``observations`` are ``(N, length)``, whole numbers as float32.
     """
-    w, seen = weights, inputs(observations, players, xp)
-    relu = partial(np.maximum, np.float32(0)) if xp is np else xp.relu
-    regions, clans, paladins, exists = seen.regions, seen.clans, seen.paladins, seen.exists
-    whole = relu(seen.whole @ w["whole"] + w["whole_b"])
+    w, relu = weights, partial(np.maximum, np.float32(0)) if xp is np else xp.relu
+    whole, clans, regions, paladins, exists, count, partner = inputs(observations, players, xp)
+    whole = relu(whole @ w["whole"] + w["whole_b"])
     for i in range(LAYERS):
         clans = relu(
             clans @ w[f"clan_{i}"]
@@ -291,15 +250,15 @@ def forward(
     shares, teams = softmax(whole @ w["share"] + w["share_b"], xp), rules.TEAMS[players]
     values = (teams * shares - 1) / (teams - 1)
     if teams < players:  # partners are paid alike
-        values = seen.partner * values[:, :1] + (1 - seen.partner) * values[:, 1:]
+        values = partner * values[:, :1] + (1 - partner) * values[:, 1:]
 
     within = REACH_SCALE * xp.cumsum(regions[:, 1 : rules.DISCS + 1], 1)  # the reach of each disc
     reach = within @ w["reach_region"] + (whole @ w["reach_whole"])[:, None] + w["reach_b"]
     discs = whole @ w["disc"] + w["disc_b"] + (relu(reach) @ w["reach"])[:, :, 0]
     crowns = (clans @ w["crown"])[:, :, 0]
     stops = xp.swapaxes(regions @ w["move"], 1, 2)
-    step = _numbers(1, rules.DISCS + 1, seen.count, xp)
-    step = step - seen.count * xp.floor((step + 0.5) / seen.count)  # regions that steps lead to
+    step = _numbers(1, rules.DISCS + 1, count, xp)
+    step = step - count * xp.floor((step + 0.5) / count)  # regions that steps lead to
     moves = _take(stops, step[:, None], xp)[:, 0] + w["move_b"]
     pairs = (clans @ w["pair_clan"]) @ xp.swapaxes(regions @ w["pair_region"], 1, 2)
     pairs = pairs + clans @ w["place_clan"] + xp.swapaxes(regions @ w["place_region"], 1, 2)

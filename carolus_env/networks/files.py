@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from carolus_env.system import arrays, untrusted
 from carolus_env.system.files import write_file
-from carolus_env.system.untrusted import DataError, cut, shown, unknown
+from carolus_env.system.untrusted import cut, shown, unknown
 
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
@@ -74,9 +74,7 @@ class Model(Generic[S]):
     def save(self, path: str | Path) -> None:
         """Write ``path.safetensors``; an older file stays until the new one is complete.
 
-        Raises:
-            OSError: when it cannot be written (no space, no permission).
-            TypeError, ValueError: when ``about`` holds something that JSON cannot, such as NaN.
+        TypeError, ValueError: ``about`` holds something that JSON cannot, such as NaN.
         """
         own = {"sha256": self.digest(), "about": dict(self.about)}
         data = arrays.to_bytes(self.weights, {**self.versions(), **asdict(self.size), **own})
@@ -86,23 +84,15 @@ class Model(Generic[S]):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read the file that `save` wrote, without running code from it.
-
-        ModelError: it is missing, damaged, of another kind or of another version.
-        """
+        """Read what `save` wrote; ModelError: missing, damaged, of another kind or version."""
         where = file_of(path)
         data = _read(where)
         try:
             weights, about = arrays.from_bytes(data)
-        except DataError as error:
-            raise ModelError(f"{where}: {error}") from None
-        try:
             untrusted.expect(about, **cls.versions())
             sizes = {
-                item.name: untrusted.get(
-                    about, item.name, bool if "bool" in str(item.type) else int
-                )
-                for item in fields(cls.size_type)
+                each.name: untrusted.get(about, each.name, bool if each.type == "bool" else int)
+                for each in fields(cls.size_type)
             }
             model = cls(cls.size_type(**sizes), weights, untrusted.get(about, "about", dict))
             if untrusted.get(about, "sha256", str) != model.digest():

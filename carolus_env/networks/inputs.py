@@ -14,20 +14,19 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from functools import cache
+from itertools import accumulate
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env.engine import rules
 from carolus_env.engine.kernels.courts import most_elsewhere, reserve_size
 from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.rules import CLANS, DISC, DISCS, MAX_PLAYERS, NOBODY
-from carolus_env.engine.state import States, as_states, common_players
-from carolus_env.planning.heuristic import FEATURES, write_features
-from carolus_env.system.arrays import F32, F64, I32, I64, Int, Records, allocate, float32, int64
-from carolus_env.system.compiler import entry, inlined, kernel, separate
+from carolus_env.planning.heuristic import FEATURES, HIGHEST_DISC, write_features
+from carolus_env.system.arrays import F32, F64, I16, I32, I64, Int, allocate, float32, int64
+from carolus_env.system.compiler import inlined, kernel, separate
 
 HANDS: Final = 1 << DISCS
 MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 8, 7, 4, 5
@@ -100,12 +99,9 @@ def table_rows(table: Table, teams: int) -> int:
 
 
 def copies(table: Table, players: int) -> int:
-    """Return the number of copies of the table: one for each role, for each team's view and so on.
-
-    Of two teams one is as much stronger as the other is weaker: one view is enough.
-    """
+    """Return the number of copies of the table: for each role, for each team's view and so on."""
     teams, last = rules.TEAMS[players], table.per.split()[-1]
-    views = teams if teams > 2 else 1
+    views = teams if teams > 2 else 1  # of two teams one's lead is the other's lag
     return {"view": views, "role": players, "pair": players - 1, "rival": teams - 1}.get(last, 1)
 
 
@@ -122,16 +118,14 @@ MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3
 @cache
 def layout(players: int) -> Any:
     """Return the start of each table in games of that number of players."""
-    firsts = [0]
-    for table in TABLES:
-        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, rules.TEAMS[players]))
-    return Layout(*firsts)
+    teams = rules.TEAMS[players]
+    sizes = (copies(table, players) * table_rows(table, teams) for table in TABLES)
+    return Layout(*accumulate(sizes, initial=0))
 
 
 # ------------------------------------------------------------------------------------ one position
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
-_HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
 _CANNOT = -1000  # below all that is compared with it
 
 
@@ -151,14 +145,8 @@ class Inputs(NamedTuple):
     taken: Annotated[I64, CLANS]  # scratch: growth of a margin by a paladin of a clan taken
 
 
-# The rows of a copy of each table; none of these depends on the number of teams.
-_SIZES = {table.name: table_rows(table, 2) for table in TABLES}
-_REGION, _REACH, _CLAN = _SIZES["region"], _SIZES["reach"], _SIZES["clan"]
-_HAND, _HAND_PAIR, _PALADINS = _SIZES["hand"], _SIZES["hands"], _SIZES["paladins"]
-_DISC, _DISC_PAIR, _CASTLE_PAIR = _SIZES["disc"], _SIZES["discs"], _SIZES["castles"]
-
-
-# ------------------------------------------------------------------------------------ roles
+# The rows of a copy of each table that has several; none of these depends on the number of teams.
+_COPY: Any = Layout._make([*(table_rows(table, 2) for table in TABLES), 0])
 
 
 @kernel
@@ -204,7 +192,7 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
         while inputs.seats[role] != seat:
             role += 1
         hand = int64(s["discs_in_hand"][seat])
-        highest = _HIGHEST[hand] if hand > 0 else DISCS
+        highest = HIGHEST_DISC[hand] if hand > 0 else DISCS
         played = int64(s["discs_played"][seat])
         if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
             inputs.discs[role, 0], inputs.discs[role, 1] = NOW, played
@@ -268,7 +256,7 @@ def _write_region_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> A
             owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
             row = distance * MARGINS + _within(margin, most_margin) + MOST_MARGIN
             row = row * OWNERS + owned
-            count = _put(inputs, count, layout.region + view * _REGION + row)
+            count = _put(inputs, count, layout.region + view * _COPY.region + row)
         for role in range(players):
             view = team_role(s, int64(s["team"][inputs.seats[role]]))
             margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
@@ -280,7 +268,7 @@ def _write_region_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> A
             owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
             after_turn = min(max(margin + most, LOST), WON) - LOST
             row = (reach * AFTERS + after_turn) * OWNERS + owned
-            count = _put(inputs, count, layout.reach + role * _REACH + row)
+            count = _put(inputs, count, layout.reach + role * _COPY.reach + row)
         strongest = owner
         strongest = 0 if margin_0 > 0 else strongest
         strongest = 1 if margin_1 > 0 else strongest
@@ -315,7 +303,7 @@ def _write_clan_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> Any
             reserve = min(int64(s["reserves"][seat, clan]), 3)
             row = (held * LEADS + lead + MOST_LEAD) * 4 + reserve
             row = (row * 3 + min(threat, 2)) * 4 + out
-            count = _put(inputs, count, layout.clan + role * _CLAN + row)
+            count = _put(inputs, count, layout.clan + role * _COPY.clan + row)
     return count
 
 
@@ -335,17 +323,17 @@ def _write_player_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> A
         place = 0
         while int64(s["order"][place]) != seat:
             place += 1
-        row = layout.hand + role * _HAND + hand * 2 + int64(disc > 0)
+        row = layout.hand + role * _COPY.hand + hand * 2 + int64(disc > 0)
         count = _put(inputs, count, row)
         row = ((kind * MAX_PLAYERS + place) * (DISCS + 1) + disc) * 2 + acts
-        count = _put(inputs, count, layout.disc + role * _DISC + row)
+        count = _put(inputs, count, layout.disc + role * _COPY.disc + row)
         row = min(reserve_size(s, seat), 12) * 4 + min(int64(s["crowns"][seat]), 3)
-        count = _put(inputs, count, layout.paladins + role * _PALADINS + row * 2 + acts)
+        count = _put(inputs, count, layout.paladins + role * _COPY.paladins + row * 2 + acts)
         if role > 0:
-            row = layout.hands + (role - 1) * _HAND_PAIR + hand_0 * HANDS + hand
+            row = layout.hands + (role - 1) * _COPY.hands + hand_0 * HANDS + hand
             count = _put(inputs, count, row)
             row = ((kind * (DISCS + 1) + disc_0) * (DISCS + 1) + disc) * 4 + acts_0 * 2 + acts
-            count = _put(inputs, count, layout.discs + (role - 1) * _DISC_PAIR + row)
+            count = _put(inputs, count, layout.discs + (role - 1) * _COPY.discs + row)
     return count
 
 
@@ -356,7 +344,7 @@ def _write_position_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) ->
     for rival in range(1, int64(s["teams"])):
         castles = min(int64(s["castles"][team_in_role(s, rival)]), MOST_CASTLES - 1)
         most = max(most, castles)
-        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * MOST_CASTLES + castles
+        row = layout.castles + (rival - 1) * _COPY.castles + own * MOST_CASTLES + castles
         count = _put(inputs, count, row)
     lead = 1 + int64(own > most) - int64(own < most)
     count = _put(inputs, count, layout.circle + int64(s["regions"]) * 3 + lead)
@@ -400,24 +388,19 @@ def copy_inputs(count: Int, rows: Any, features: F32, to_rows: Any, to_features:
         to_features[k] = features[k]
 
 
-# ------------------------------------------------------------------------------------ many
-
-
 class InputArrays(NamedTuple):
     """The inputs of the network for N positions."""
 
-    lengths: I64  # (N,) number of rows; 0: the game is over there, or nothing was kept
-    rows: npt.NDArray[np.int16]  # (N, MOST_ROWS) the rows, then -1
-    features: F32  # (N, teams F) the planner's features, scaled, of each team role
-    stages: I64  # (N,) the stage of the game
-    first_team: I64  # (N,) the team with role 0
+    lengths: Annotated[I64, "n"]  # number of rows; 0: the game is over there, or nothing was kept
+    rows: Annotated[I16, "n", MOST_ROWS]  # the rows
+    features: Annotated[F32, "n", "features"]  # the planner's, scaled, of each team role
+    stages: Annotated[I64, "n"]  # the stage of the game
+    first_team: Annotated[I64, "n"]  # the team with role 0
 
     @classmethod
     def new(cls, n: int, players: int) -> InputArrays:
         """Allocate memory for ``n`` positions of games with that number of players."""
-        lengths, stages, first_team = np.zeros((3, n), np.int64)
-        features = np.zeros((n, rules.TEAMS[players] * len(FEATURES)), np.float32)
-        return cls(lengths, np.full((n, MOST_ROWS), -1, np.int16), features, stages, first_team)
+        return allocate(cls, n=n, features=rules.TEAMS[players] * len(FEATURES))
 
 
 assert all(layout(players).rows < 2**15 for players in (2, 3, 4)), "rows are kept as int16"
@@ -436,20 +419,3 @@ def restore_inputs(kept: InputArrays, i: Int, inputs: Inputs) -> None:
     """Copy back what `keep_inputs` has kept at position ``i``."""
     inputs.length[0], inputs.stage[0] = kept.lengths[i], kept.stages[i]
     copy_inputs(kept.lengths[i], kept.rows[i], kept.features[i], inputs.rows, inputs.features)
-
-
-def encode_all(states: States) -> InputArrays:
-    """Encode games that are not over, of one number of players; there is no row where it is -1."""
-    players = common_players(as_states(states), "inputs")
-    if (states["phase"] == rules.OVER).any():
-        raise ValueError("a game that is over has no inputs: its value is known")
-    result = InputArrays.new(len(states), players)
-    _encode_all(states, layout(players), allocate(Inputs), result)
-    return result
-
-
-@entry
-def _encode_all(states: Records, layout: Any, inputs: Inputs, kept: InputArrays) -> None:
-    for g in range(states.shape[0]):
-        encode(states[g], layout, inputs)
-        keep_inputs(states[g], inputs, kept, g)

@@ -1,34 +1,25 @@
 """The network: each team's win probability, and with a policy head a residual.
 
-Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
-last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
-sums, unchanged, give the scores. The layers after the sums are those of the position's stage
-(`inputs.STAGES`)::
+The layers after the sums are those of the position's stage (`inputs.STAGES`)::
 
     sums = rows[picked].sum() + features @ inputs + bias
     first = leaky(sums[:-LINEAR])
     second = leaky(first @ hidden[stage] + hidden_bias[stage])
     scores = out[stage] @ concatenate(second, sums[-LINEAR:]) + out_bias[stage]
     value = softmax(scores of the teams)
-
-A policy head is one more score, the *residual*. A policy compares the positions after each
-candidate (a disc, a crown or a whole turn); the logit of a candidate is::
-
     logit = residual + sharpness * log(value / (1 - value))
 
-with the value for the team that chooses. So a policy starts from what the value says, and learns
-what to do differently; ``sharpness`` is one number, learnt with the rest. After a candidate that
-ends the game the value is known, and the residual 0. The policy is the softmax of the logits.
+A policy head is one more score, the *residual* of the position after a candidate (a disc, a crown
+or a whole turn). The policy is the softmax of the candidates' logits; the value is that of the team
+that chooses. After a candidate that ends the game it is known, and the residual 0.
 
-Kernels compute it for one position after the other; a test compares them with NumPy. Positions that
-are valued one after the other are usually much alike (choices of one turn), so the sums are updated
-by what has changed; `reset_accumulator` begins anew, and must be called whenever the weights have
-changed.
+Positions that are valued one after the other are much alike, so the sums are updated by what has
+changed; `reset_accumulator` begins anew, and must be called whenever the weights have changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
@@ -94,10 +85,7 @@ class Size:
 
 
 def random_weights(size: Size, seed: int) -> dict[str, F32]:
-    """Return random weights to begin with.
-
-    They are small random numbers, alike for all stages; the rows and the policy head are zeros.
-    """
+    """Return small random weights, alike for all stages; zeros for rows and policy head."""
     random, teams = np.random.default_rng(seed), TEAMS[size.players]
     weights = {name: np.zeros(shape, np.float32) for name, shape in size.shapes().items()}
     for weight, spread in (
@@ -147,18 +135,11 @@ class Weights(NamedTuple):
 class Activations(NamedTuple):
     """Scratch: the outputs of the layers for one position."""
 
-    sums: F32  # (width,)
-    first: F32  # (width - LINEAR,)
-    second: F32  # (hidden,)
-    scores: F32  # (teams,) by team role; with a policy head there is one more, the residual
-    values: F32  # (teams,) by team role
-
-    @classmethod
-    def new(cls, weights: Weights, teams: int) -> Activations:
-        """Allocate memory."""
-        width, hidden = len(weights.bias), weights.hidden_bias.shape[1]
-        sizes = (width, width - LINEAR, hidden, weights.out_bias.shape[1], teams)
-        return cls(*(np.zeros(size, np.float32) for size in sizes))
+    sums: Annotated[F32, "width"]
+    first: Annotated[F32, "rectified"]  # width - LINEAR
+    second: Annotated[F32, "hidden"]
+    scores: Annotated[F32, "scores"]  # by team role; with a policy head one more, the residual
+    values: Annotated[F32, "teams"]  # by team role
 
 
 class Accumulator(NamedTuple):
@@ -187,7 +168,11 @@ class Network(NamedTuple):
         """Return a network with scratch of its own; the weights are shared."""
         if len(weights.rows) != layout(players).rows:
             raise ValueError(f"weights must be of a network for {players} players")
-        activations = Activations.new(weights, TEAMS[players])
+        width, hidden, scores = len(weights.bias), len(weights.hidden_bias[0]), len(weights.out[0])
+        activations = allocate(
+            Activations, width=width, rectified=width - LINEAR, hidden=hidden, scores=scores,
+            teams=TEAMS[players],
+        )  # fmt: skip
         inputs, accumulator = allocate(Inputs), allocate(Accumulator)
         return cls(layout(players), weights, inputs, activations, accumulator)
 
@@ -223,14 +208,6 @@ def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
             a = weights.features[i]
             for j in range(width):
                 sums[j] += number * a[j]
-
-
-@inlined
-def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
-    """Note that the sums were computed in full for these inputs."""
-    accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
-    kept = accumulator
-    copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows, kept.features)
 
 
 @inlined
@@ -292,7 +269,9 @@ def update_sums(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums
     """Compute the first layer by updates, in full if there is nothing to update."""
     if accumulator.length[0] == 0 or accumulator.updates[0] == MOST_UPDATES:
         add_up(weights, inputs, sums)
-        _keep_inputs(inputs, accumulator)
+        accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
+        kept = accumulator
+        copy_inputs(inputs.length[0], inputs.rows, inputs.features, kept.rows, kept.features)
         return
     accumulator.updates[0] += 1
     _exchange_rows(weights, inputs, accumulator, sums)
@@ -346,9 +325,6 @@ def log_odds(value: float) -> np.float32:
     return np.log(bounded / (float32(1) - bounded))
 
 
-# ------------------------------------------------------------------------------------ positions
-
-
 @kernel
 def reset_accumulator(net: Network) -> None:
     """Make the next position be computed in full."""
@@ -363,16 +339,21 @@ def evaluate(s: np.void, net: Network) -> None:
     apply_layers(net.weights, net.inputs.stage[0], net.activations)
 
 
+@kernel
+def write_shares(s: np.void, values: Any) -> None:
+    """Write each team's win probability where the game is over."""
+    for team in range(int64(s["teams"])):
+        values[team] = turns.team_win_share(s, team)
+
+
 @inlined
 def write_value(s: np.void, net: Network, values: Any) -> None:
     """Write each team's win probability in ``s``, over or not: ``(3,)`` float64."""
-    teams = int64(s["teams"])
     if s["phase"] == OVER:
-        for team in range(teams):
-            values[team] = turns.team_win_share(s, team)
+        write_shares(s, values)
         return
     evaluate(s, net)
-    for team in range(teams):
+    for team in range(int64(s["teams"])):
         values[team] = net.activations.values[team_role(s, team)]
 
 
@@ -394,14 +375,8 @@ def value_plans(
         value_after(s, plans[k], net, after, values[k])
 
 
-# ------------------------------------------------------------------------------------ for Python
-
-
 def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
-    """Return each team's win probability in games of one number of players, at any point.
-
-    It is ``(N, teams)`` float64; rows sum to 1.
-    """
+    """Return each team's win probability in games of one number of players: ``(N, teams)``."""
     players = common_players(as_states(states), "values")
     result = np.zeros((len(states), MAX_TEAMS))
     _values(states, Network.of(players, weights), result)
@@ -413,3 +388,152 @@ def _values(states: Records, net: Network, out: Any) -> None:
     for g in range(states.shape[0]):
         reset_accumulator(net)  # so that a value does not depend on the games before
         write_value(states[g], net, out[g])
+
+
+# ------------------------------------------------------------------------------------ gradients
+# From the gradient of a loss with respect to the scores down to the sums of the first layer. What
+# is done with each weight's gradient then is the caller's: a step of Adagrad at once (`adagrad`),
+# or a place in the sum of a batch (`accumulate`), from which `adam` takes a step.
+
+
+class Deltas(NamedTuple):
+    """Scratch: the gradient of a loss with respect to the outputs of each layer."""
+
+    scores: F32  # (teams,); with a policy head there is one more
+    second: F32  # (hidden,) before the rectifier
+    sums: F32  # (width,) before the rectifier
+
+    @classmethod
+    def new(cls, activations: Activations) -> Deltas:
+        """Allocate memory for a network with such layers."""
+        layers = activations.scores, activations.second, activations.sums
+        return cls(*map(np.zeros_like, layers))
+
+
+@kernel
+def _slope(output: np.float32) -> np.float32:
+    """Return the slope of the rectifier that had this output."""
+    return float32(1) if output > float32(0) else LEAK
+
+
+@kernel
+def transpose(matrix: F32, transposed: F32) -> None:
+    """Write a matrix with its axes exchanged."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            transposed[j, i] = matrix[i, j]
+
+
+@separate
+def backpropagate(
+    weights: Weights, stage: Int, hidden: F32, activations: Activations, deltas: Deltas
+) -> None:
+    """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``.
+
+    ``hidden`` is the stage's hidden layer, transposed: ``(hidden, width - LINEAR)``, so that the
+    innermost loop is over consecutive numbers.
+    """
+    scores, second, sums = deltas.scores, deltas.second, deltas.sums
+    wide, count = activations.first.shape[0], second.shape[0]
+    for j in range(count):
+        second[j] = 0
+    for i in range(sums.shape[0]):
+        sums[i] = 0
+    for k in range(scores.shape[0]):
+        g, out = scores[k], weights.out[stage, k]
+        for j in range(count):
+            second[j] += g * out[j]
+        for j in range(LINEAR):
+            sums[wide + j] += g * out[count + j]
+    for j in range(count):
+        second[j] *= _slope(activations.second[j])
+    for j in range(count):
+        g, row = second[j], hidden[j]
+        for i in range(wide):
+            sums[i] += g * row[i]
+    for i in range(wide):
+        sums[i] *= _slope(activations.first[i])
+
+
+@kernel
+def learn_layers(
+    change: Callable[..., Any], targets: Weights, states: Weights,
+    stage: Int, activations: Activations, deltas: Deltas, rate: np.float32,
+) -> None:  # fmt: skip
+    """Use the gradients of a stage's layers, those after the first, to change targets and states.
+
+    ``change(target, state, factor, vector, rate)`` is `adagrad` or `accumulate`; the gradient of
+    the weights to change is ``factor`` times ``vector``.
+    """
+    hidden, wide = activations.second.shape[0], activations.first.shape[0]
+    linear, scores = activations.sums[wide:], deltas.scores
+    for k in range(scores.shape[0]):
+        out, state = targets.out[stage, k], states.out[stage, k]
+        change(out[:hidden], state[:hidden], scores[k], activations.second, rate)
+        change(out[hidden:], state[hidden:], scores[k], linear, rate)
+    change(targets.out_bias[stage], states.out_bias[stage], float32(1), scores, rate)
+    hiddens, hidden_state = targets.hidden[stage], states.hidden[stage]
+    for i in range(wide):
+        change(hiddens[i], hidden_state[i], activations.first[i], deltas.second, rate)
+    change(targets.hidden_bias[stage], states.hidden_bias[stage], float32(1), deltas.second, rate)
+
+
+@kernel
+def learn_inputs(
+    change: Callable[..., Any], targets: Weights, states: Weights,
+    inputs: Inputs, deltas: Deltas, rate: np.float32,
+) -> None:  # fmt: skip
+    """Use the gradients of the first layer; see `learn_layers`."""
+    change(targets.bias, states.bias, float32(1), deltas.sums, rate)
+    for k in range(inputs.length[0]):
+        row = inputs.rows[k]
+        change(targets.rows[row], states.rows[row], float32(1), deltas.sums, rate)
+    for k in range(targets.features.shape[0]):
+        number = inputs.features[k]
+        if number != 0:
+            change(targets.features[k], states.features[k], number, deltas.sums, rate)
+
+
+# ------------------------------------------------------------------------------------ optimisers
+
+BETA1: Final = np.float32(0.9)
+BETA2: Final = np.float32(0.999)
+EPSILON: Final = np.float32(1e-6)
+"""Adam's decays of the mean gradient and the mean square, and the epsilon added to the root."""
+
+
+@kernel
+def accumulate(gradients: F32, _: F32, factor: np.float32, vector: F32, __: np.float32) -> None:
+    """Add a gradient to the sum of a batch."""
+    for j in range(gradients.shape[0]):
+        gradients[j] += factor * vector[j]
+
+
+@kernel
+def adagrad(weights: F32, squares: F32, factor: np.float32, vector: F32, rate: np.float32) -> None:
+    """Take a step of Adagrad (Duchi, Hazan and Singer, JMLR 12, 2011).
+
+    Each weight has a learning rate of its own: ``rate`` over the root of the sum of its squared
+    gradients, ``squares``.
+    """
+    for j in range(vector.shape[0]):
+        g = factor * vector[j]
+        squares[j] += g * g
+        weights[j] -= rate * g / np.sqrt(squares[j])
+
+
+@kernel
+def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
+    """Take a step of Adam (Kingma and Ba, arXiv:1412.6980; `adam_rate`), and zero the gradients."""
+    for i in range(weights.shape[0]):
+        g = gradients[i]
+        gradients[i] = 0
+        means[i] = BETA1 * means[i] + (float32(1) - BETA1) * g
+        squares[i] = BETA2 * squares[i] + (float32(1) - BETA2) * g * g
+        weights[i] -= rate * means[i] / (np.sqrt(squares[i]) + EPSILON)
+
+
+def adam_rate(rate: float, step: int) -> np.float32:
+    """Return the rate of a step of Adam, from 1 on, corrected for means that begin with 0."""
+    beta1, beta2 = float(BETA1), float(BETA2)
+    return np.float32(rate * np.sqrt(1 - beta2**step) / (1 - beta1**step))

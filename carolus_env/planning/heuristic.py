@@ -42,18 +42,10 @@ FEATURES: Final = (
     Feature("castles_squared", 0.1, "the square of that, divided by the castles needed to win"),
     Feature("clans", 0.25, "clans controlled by its players"),
     Feature("influence", 0.05, "paladins of those clans on the regions"),
-    Feature(
-        "lead", 0.1, "lead in court over all other players in each of those clans, at most 6 each"
-    ),
-    Feature(
-        "lead_paladins", 0.1, "the same, each times a tenth of the clan's paladins on the regions"
-    ),
-    Feature(
-        "backing", 0.2, "paladins of those clans in the reserves of the players who control them"
-    ),
-    Feature(
-        "takeable", 0.3, "clans of other teams that one of its players could take from its reserve"
-    ),
+    Feature("lead", 0.1, "lead in court over all other players in each such clan, at most 6 each"),
+    Feature("lead_paladins", 0.1, "the same, times a tenth of the clan's paladins on the regions"),
+    Feature("backing", 0.2, "paladins of those clans in the reserves of their controllers"),
+    Feature("takeable", 0.3, "other teams' clans that a player could take from its reserve"),
     Feature("takeable_paladins", 0.05, "paladins of those clans on the regions"),
     Feature("ahead_1", 0.3, "territories that it would own if the Emperor stopped one step ahead"),
     Feature("ahead_2", 0.3, "the same, two steps ahead"),
@@ -82,7 +74,7 @@ assert NOBODY_ROW == MAX_TEAMS
 SURE: Final = 50.0  # the winners' score when the game is over
 _MARGIN, _LEAD = 3, 6
 
-_HIGHEST = np.array([hand.bit_length() for hand in range(1 << DISCS)])
+HIGHEST_DISC: Final = np.array([hand.bit_length() for hand in range(1 << DISCS)])  # of each hand
 
 
 # ------------------------------------------------------------------------------------ features
@@ -123,9 +115,11 @@ def count_clan(s: np.void, clan: Int, features: F64) -> None:
 
 
 @kernel
-def margin(power: Int, other: Int, third: Int) -> Int:
-    """Return a team's lead in strength over every other, within bounds."""
-    return min(max(power - max(other, third), -_MARGIN), _MARGIN)
+def _margins(power_0: Int, power_1: Int, power_2: Int) -> tuple[Int, Int, Int]:
+    """Return each team's lead in strength over every other, within bounds."""
+    margin_0 = min(max(power_0 - max(power_1, power_2), -_MARGIN), _MARGIN)
+    margin_1 = min(max(power_1 - max(power_0, power_2), -_MARGIN), _MARGIN)
+    return margin_0, margin_1, min(max(power_2 - max(power_0, power_1), -_MARGIN), _MARGIN)
 
 
 @inlined
@@ -160,9 +154,8 @@ def _count_regions(s: np.void, features: F64) -> None:
             reach = reach_0 if heir == 0 else (reach_1 if heir == 1 else reach_2)
             if steps <= reach:
                 features[heir, GAIN] = max(features[heir, GAIN], size)
-        margin_0 = margin(power_0, power_1, power_2)
-        margin_1 = margin(power_1, power_0, power_2)
-        margin_2 = margin(power_2, power_0, power_1) * three
+        margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
+        margin_2 *= three
         hold_0, attack_0 = hold_0 + margin_0 * owns_0, attack_0 + margin_0 * (1 - owns_0)
         hold_1, attack_1 = hold_1 + margin_1 * owns_1, attack_1 + margin_1 * (1 - owns_1)
         hold_2, attack_2 = hold_2 + margin_2 * owns_2, attack_2 + margin_2 * (1 - owns_2)
@@ -183,13 +176,13 @@ def count_but_clans(s: np.void, features: F64) -> None:
             features[team, LAST_BLOW] = 1.0
     for player in range(int64(s["players"])):
         team, hand = int64(s["team"][player]), int64(s["discs_in_hand"][player])
-        features[team, HIGHEST] += _HIGHEST[hand]
+        features[team, HIGHEST] += HIGHEST_DISC[hand]
         features[team, RESERVE] += int64(s["crowns"][player])
         features[team, RESERVE] += reserve_size(s, player)
 
 
 @kernel
-def forget_features(features: F64) -> None:
+def clear_features(features: F64) -> None:
     """Write zeros."""
     for team in range(MAX_TEAMS):
         for k in range(features.shape[1]):
@@ -199,7 +192,7 @@ def forget_features(features: F64) -> None:
 @inlined
 def write_features(s: np.void, features: F64) -> None:
     """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
-    forget_features(features)
+    clear_features(features)
     for clan in range(CLANS):
         count_clan(s, clan, features)
     count_but_clans(s, features)
@@ -323,18 +316,16 @@ _ROWS: Final = 512  # kinds cached at a time, a power of 2
 _KEYS: Final = _CONTROLS * 8 * 16 * 4  # keys of a position
 _MIX: Final = 2_654_435_769  # 2^32 over the golden ratio: neighbours come far apart
 
-KIND: Final = np.dtype(
-    [
-        ("key", "<i8"),  # the plans' common key, see `kind_after`; 0: none
-        ("heir", "<i8"),  # owner of the region after the move, a row of features
-        ("owner", "<i8"),  # the same
-        ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
-        ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
-        ("attack", "<f8", (MAX_TEAMS,)),  # the same
-        ("rest", "<f8", (MAX_TEAMS,)),  # the score, less what the clans and that region add
-        ("winners", "<i8"),  # where the game is over, bit t: team t has won; else 0
-    ]
-)
+KIND: Final = np.dtype([
+    ("key", "<i8"),  # the plans' common key, see `kind_after`; 0: none
+    ("heir", "<i8"),  # owner of the region after the move, a row of features
+    ("owner", "<i8"),  # the same
+    ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
+    ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
+    ("attack", "<f8", (MAX_TEAMS,)),  # the same
+    ("rest", "<f8", (MAX_TEAMS,)),  # the score, less what the clans and that region add
+    ("winners", "<i8"),  # where the game is over, bit t: team t has won; else 0
+])  # fmt: skip
 
 
 class Kinds(NamedTuple):
@@ -486,11 +477,8 @@ def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
 
 
 @separate
-def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
-    """Play a plan out, and store what all plans of its kind share.
-
-    Plans that end the game are not cached as a kind: their scores are known at once.
-    """
+def _cache_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
+    """Play a plan out, and store what all plans of its kind share, unless it ends the game."""
     row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `kind_after`
     s, weights, scores = context.before, context.weights, kinds.scores
     kind, features = kinds.kinds[row], kinds.features[row]
@@ -503,7 +491,7 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
         kind["key"] = 0
         return
     kind["key"] = key
-    forget_features(features)
+    clear_features(features)
     _write_clans(shares, int64(s["teams"]), kinds.clans, features)
     count_but_clans(after, features)
     weigh(features, weights, scores)
@@ -517,7 +505,7 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
     kind["powers"][0] = power_0 - (added & 255)
     kind["powers"][1] = power_1 - (added >> 8 & 255)
     kind["powers"][2] = power_2 - (added >> 16 & 255)
-    margin_0, margin_1, margin_2 = _margins_of(power_0, power_1, power_2)
+    margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
     for team in range(MAX_TEAMS):
         own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
         owns = int64(team == owner)
@@ -525,12 +513,6 @@ def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: 
         kind["attack"][team] = features[team, ATTACK] - own * (1 - owns)
         kind["rest"][team] = scores[team] - own * weights[HOLD if owns == 1 else ATTACK]
         kind["rest"][team] -= _weighed_clans(features[team], weights)
-
-
-@kernel
-def _margins_of(power_0: Int, power_1: Int, power_2: Int) -> tuple[Int, Int, Int]:
-    margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
-    return margin_0, margin_1, margin(power_2, power_0, power_1)
 
 
 @kernel
@@ -545,7 +527,7 @@ def _powers(kind: np.void, added: Int) -> tuple[Int, Int, Int]:
 def kind_after(
     shares: Int, effect: Int, target: Int, stop: Int, context: PlanContext, kinds: Kinds
 ) -> Any:
-    """Return the row in `Kinds` of a plan's kind; a new kind is learnt.
+    """Return the row in `Kinds` of a plan's kind; a new kind is cached.
 
     ``effect`` is the sum of the placements' effects; those not for the court are ``target`` steps
     from the Emperor, who goes ``stop`` steps.
@@ -563,15 +545,8 @@ def kind_after(
     power_0, power_1, power_2 = _powers(kind, added)
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
     if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
-        _learn_kind(shares, added, key, context, kinds)
+        _cache_kind(shares, added, key, context, kinds)
     return row
-
-
-@kernel
-def _margins(kind: np.void, effect: Int) -> tuple[Int, Int, Int]:
-    """Return each team's margin on the region with the paladins, after a plan of the kind."""
-    power_0, power_1, power_2 = _powers(kind, effect >> 8)
-    return _margins_of(power_0, power_1, power_2)
 
 
 @kernel
@@ -596,7 +571,8 @@ def write_rough_scores(
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
-    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    power_0, power_1, power_2 = _powers(kind, effect >> 8)
+    margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
     owner = int64(kind["owner"])
     factor_0 = weights[HOLD] if owner == 0 else weights[ATTACK]
     factor_1 = weights[HOLD] if owner == 1 else weights[ATTACK]
@@ -615,7 +591,8 @@ def write_scores_after(
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
-    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    power_0, power_1, power_2 = _powers(kind, effect >> 8)
+    margin_0, margin_1, margin_2 = _margins(power_0, power_1, power_2)
     _write_clans(shares, teams, kinds.clans, features)
     for team in range(teams):
         own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
@@ -664,11 +641,9 @@ def features(states: States) -> npt.NDArray[np.float64]:
 def chances(
     states: States, weights: npt.NDArray[np.float64] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return each team's win probability: ``(N, 3)`` float64; rows sum to 1.
+    """Return each team's win probability: ``(N, 3)`` float64; rows sum to 1, also after the end.
 
-    Args:
-        states: ``(N,)`` games at any point; when a game is over, the winners share probability 1.
-        weights: ``(5, F)`` by number of players; None: the fitted ones.
+    ``weights`` are ``(5, F)`` by number of players; None: the fitted ones.
     """
     won = np.zeros((len(as_states(states)), MAX_TEAMS))
     counted, scores = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)

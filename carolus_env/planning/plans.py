@@ -39,18 +39,16 @@ _LOW: Final = (1 << _STEP) - 1
 
 NONE_YET: Final = -1e9  # a value below that of any position
 
-LEVEL: Final = np.dtype(
-    [
-        ("clan", "<i8"),  # the next to try here
-        ("target", "<i8"),  # the next to try here of that clan
-        ("went", "<i8"),  # the one region that paladins went to so far, 0: none
-        ("plan", "<i8"),  # the placements so far, see `pack`
-        ("shares", "<i8"),  # the same, see `heuristic`
-        ("effect", "<i8"),  # the sum of their effects, see `heuristic`
-        ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
-        ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
-    ]
-)
+LEVEL: Final = np.dtype([
+    ("clan", "<i8"),  # the next to try here
+    ("target", "<i8"),  # the next to try here of that clan
+    ("went", "<i8"),  # the one region that paladins went to so far, 0: none
+    ("plan", "<i8"),  # the placements so far, see `pack`
+    ("shares", "<i8"),  # the same, see `heuristic`
+    ("effect", "<i8"),  # the sum of their effects, see `heuristic`
+    ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
+    ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
+])  # fmt: skip
 
 
 class Listing(NamedTuple):
@@ -244,10 +242,7 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, count: Int, plans: I64, 
 def list_plans(
     s: np.void, width: Int, weights: F64, scratch: PlanScratch, plans: I64, values: F64
 ) -> Int:
-    """List the best plans of the player to move in ``s`` (phase place or move), best first.
-
-    Writes the ``K`` best plans, and as values their log odds of winning; returns how many they are.
-    """
+    """List the best plans of a turn, best first, and their log odds of winning; return how many."""
     listing, depth, count = _begin(s, width, weights, scratch), 0, 0
     while depth >= 0:
         if depth < listing.placements:

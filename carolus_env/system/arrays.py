@@ -37,15 +37,17 @@ uint64: Any = np.uint64
 Scratch = TypeVar("Scratch", bound=tuple[Any, ...])
 
 
-def allocate(kind: type[Scratch]) -> Scratch:
+def allocate(kind: type[Scratch], **sizes: int) -> Scratch:
     """Allocate a NamedTuple of arrays, zeroed.
 
-    A field is annotated by its type, shape and, of records, dtype, as ``Annotated[I64, 4, 3]`` or
-    ``Annotated[Records, 2, STATE]``; or it is such a tuple.
+    A field is annotated by its type, shape and, of records, dtype: ``Annotated[I64, 4, "width"]``,
+    ``Annotated[Records, 2, STATE]``. Sizes have names or are numbers. Or it is such a tuple.
     """
     return kind(
         *(
-            np.zeros(*field) if isinstance(field, tuple) else allocate(field)
+            np.zeros([sizes.get(size, size) for size in field[0]], field[1])
+            if isinstance(field, tuple)
+            else allocate(field, **sizes)
             for field in _fields(kind)
         )
     )
