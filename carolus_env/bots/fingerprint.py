@@ -9,7 +9,7 @@ from typing import Any
 from carolus_env.bots.agent import Agent, Checked
 from carolus_env.bots.registry import FunctionAgent
 from carolus_env.networks.files import FOLDER
-from carolus_env.system import sources
+from carolus_env.system import machine
 
 
 def fingerprint(agent: Agent, players: int) -> dict[str, str]:
@@ -25,26 +25,26 @@ def fingerprint(agent: Agent, players: int) -> dict[str, str]:
     package = "bots"
     file = agent.name.partition(":")[0]
     if is_file := file.endswith(".py") and Path(file).is_file():
-        contents |= sources.of_user("bot", file)
+        contents |= machine.user_sources("bot", file)
     for kind in getattr(maker, "__mro__", (maker,)):
         name = str(getattr(kind, "__module__", ""))
-        if (room := sources.room_of(name)) is not None:
-            package = package if room in sources.ROOMS else ""
-        elif not is_file and (source := sources.loaded_file(name)) is not None:
-            contents |= sources.of_user(name, source)
-    for path in sources.named_files(agent.name):
+        if (room := machine.room_of(name)) is not None:
+            package = package if room in machine.ROOMS else ""
+        elif not is_file and (source := machine.loaded_file(name)) is not None:
+            contents |= machine.user_sources(name, source)
+    for path in machine.named_files(agent.name):
         if path.suffix != ".py" or not is_file:
             contents[path.as_posix()] = path.read_bytes()
     hashes = {name: _hash({name: content}) for name, content in sorted(contents.items())}
-    return {**hashes, sources.PACKAGE.name: _package_hash(package, players)}
+    return {**hashes, machine.PACKAGE.name: _package_hash(package, players)}
 
 
 @cache
 def _package_hash(room: str, players: int) -> str:
     """Return the hash of a room, of those behind it, and of the models for that many players."""
     models = {path.name: path.read_bytes() for path in FOLDER.glob(f"*_{players}p.*")}
-    return _hash(sources.of_room(room) | models)
+    return _hash(machine.room_sources(room) | models)
 
 
 def _hash(contents: dict[str, bytes]) -> str:
-    return sources.digest(contents).hex()[:16]
+    return machine.digest(contents).hex()[:16]

@@ -31,7 +31,7 @@ from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.engine.state import States
 from carolus_env.networks.files import Kind
-from carolus_env.system import failures
+from carolus_env.system import untrusted
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
 
@@ -130,7 +130,7 @@ def _from_file(path: Path, name: str) -> Agent:
                 failing = f"{name}()"
                 result = result()
         except (Exception, SystemExit) as error:
-            reason = f"{failing} fails with {failures.message(error)}"
+            reason = f"{failing} fails with {untrusted.message(error)}"
             raise AgentError(str(path), reason) from error
     if isinstance(result, Agent):
         return result

@@ -29,9 +29,8 @@ from carolus_env.evaluation import journal, seating
 from carolus_env.records import arrays
 from carolus_env.system import executors, files
 from carolus_env.system.command import DONE, INTERRUPTED, command, counting, needs, parse
-from carolus_env.system.failures import UserError
 from carolus_env.system.machine import cores, versions
-from carolus_env.system.options import REQUIRED, group, option, values_text
+from carolus_env.system.options import REQUIRED, UserError, group, option, values_text
 
 OF_A_SEED: Final = 2000  # games, about, whose deals have a seed of their own
 AT_ONCE: Final = 250  # games, at most, that a worker plays, and that are kept, together

@@ -22,11 +22,10 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, report, seating, suite
 from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.summary import complete_deals
-from carolus_env.system import command, failures, files
+from carolus_env.system import command, files, untrusted
 from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
-from carolus_env.system.failures import UserError
 from carolus_env.system.machine import commit, provenance
-from carolus_env.system.options import group, option
+from carolus_env.system.options import UserError, group, option
 
 GAMES = 1000
 MOST_DEALS = 10_000  # with a stop rule
@@ -109,7 +108,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         if options.traceback:
             cause = error if isinstance(error, ValueError) else error.__cause__
             own = getattr(error, "traceback", "")
-            command.note((own or (failures.full_traceback(cause) if cause else "")).rstrip())
+            command.note((own or (untrusted.full_traceback(cause) if cause else "")).rstrip())
         raise
     return command.DONE
 

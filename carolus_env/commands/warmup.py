@@ -29,9 +29,9 @@ from carolus_env.evaluation.games import refusal
 from carolus_env.system import compiler
 from carolus_env.system.command import DONE, FAILED, command, parse
 from carolus_env.system.executors import MOST_PROCESSES
-from carolus_env.system.failures import message
 from carolus_env.system.machine import cores
 from carolus_env.system.options import option
+from carolus_env.system.untrusted import message
 
 PARTS: Final = ("engine (set-up)", "engine (decisions)", "engine (observations)")
 INTERFACES: Final = ("batch", "aec", "gym", "vector", "turns", "evaluation", "sb3")

@@ -25,14 +25,7 @@ from carolus_env.engine.rules import ACTIONS, OVER
 from carolus_env.engine.state import STATE
 from carolus_env.engine.stepping import Outcomes
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int
-
-if not numba.config.ENABLE_CUDASIM:
-    from carolus_env.system.cuda_cache import keep_gpu_code
-else:
-
-    def keep_gpu_code(dispatcher: Any, key: tuple[Any, ...]) -> None:
-        """Keep nothing: the simulator compiles nothing."""
-
+from carolus_env.system.compiler import keep_gpu_code
 
 _RECORD, _RECORD_BYTES = numba.from_dtype(STATE), STATE.itemsize
 WARP: Final = 32  # threads that run in step

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from carolus_env.engine.chance import check_streams
 from carolus_env.engine.state import STATE, States, as_states, copy
-from carolus_env.system.failures import install
+from carolus_env.system.machine import install
 
 try:
     import numba_cuda  # noqa: F401 (without it, `numba.cuda` is an older one)
