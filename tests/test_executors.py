@@ -132,7 +132,7 @@ def numbered(*tasks):
 
 
 def test_processes_do_one_job_after_the_other_and_tell_of_errors():
-    with executors.local(2) as workers:
+    with executors.ready(2) as workers:
         for job, expected in ((squares, [0, 1, 4, 9, 16]), (doubles, [0, 2, 4, 6, 8])):
             assert list(results(workers, job, numbered(*range(5)))) == [*enumerate(expected)]
         with pytest.raises(WorkerError, match="a worker failed with KeyError: -1") as caught:

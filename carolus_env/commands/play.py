@@ -16,7 +16,7 @@ from carolus_env.play.library import Roster
 from carolus_env.records import Record, RecordError, replay, scan_records, start_of
 from carolus_env.system.command import DONE, USER_ERROR, command, needs, parse, refuse_unused
 from carolus_env.system.machine import MissingExtraError
-from carolus_env.system.options import REQUIRED, UserError, declared, group, option
+from carolus_env.system.options import UserError, argument, declared, group, option
 
 _PLAY: Final = """\
 Play Carolus in the browser or in the terminal, and view recorded games.
@@ -33,11 +33,8 @@ _NEW: Final = "options of a new game in the terminal"
 class PlayOptions:
     """The options of ``carolus play``."""
 
-    files: tuple[str, ...] = option(
-        (),
-        "game records, .jsonl or .jsonl.gz, - for standard input",
-        positional=True,
-        metavar="FILE",
+    files: tuple[str, ...] = argument(
+        "game records, .jsonl or .jsonl.gz, - for standard input", "FILE", ()
     )
     lost: str | None = option(
         None, "open only the games of the FILEs that BOT lost", kind=str, metavar="BOT"
@@ -151,13 +148,7 @@ record (the other games are still replayed).
 class ReplayOptions:
     """The options of ``carolus replay``."""
 
-    files: tuple[str, ...] = option(
-        REQUIRED,
-        "a file of game records, or - for standard input",
-        kind=tuple,
-        positional=True,
-        metavar="FILE",
-    )
+    files: tuple[str, ...] = argument("a file of game records, or - for standard input", "FILE")
     quiet: bool = option(False, "do not show the first difference")
     text: bool = option(False, "print the games in notation (docs/notation.md)")
 

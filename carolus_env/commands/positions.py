@@ -25,7 +25,7 @@ from carolus_env.notation.moves import situation
 from carolus_env.notation.positions import TEAM_LETTERS
 from carolus_env.system import untrusted
 from carolus_env.system.command import DONE, aligned, command, counting, needs, parse
-from carolus_env.system.options import REQUIRED, UserError, group, option
+from carolus_env.system.options import UserError, argument, group, option
 
 _ANALYSE: Final = """\
 Roll a position out: what is each choice worth, when everyone plays on as BASE does?
@@ -44,13 +44,7 @@ enough. See docs/bench.md.
 class AnalyseOptions:
     """The options of ``carolus analyse``."""
 
-    position: str = option(
-        REQUIRED,
-        "a line, a file, or - for standard input",
-        kind=str,
-        positional=True,
-        metavar="POSITION",
-    )
+    position: str = argument("a line, a file, or - for standard input", "POSITION", kind=str)
     move: tuple[str, ...] = option(
         (),
         "a choice to compare, in notation; may be repeated; by default discs, crowns, or the best "
@@ -139,9 +133,7 @@ has the messages.
 class EngineOptions:
     """The options of ``carolus engine``."""
 
-    agent: str = option(
-        REQUIRED, "who answers (docs/bots.md)", kind=str, positional=True, metavar="AGENT"
-    )
+    agent: str = argument("who answers (docs/bots.md)", "AGENT", kind=str)
 
 
 @command("carolus engine")

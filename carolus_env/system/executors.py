@@ -1,6 +1,6 @@
 """Executors of tasks (`concurrent.futures`): this process, worker processes, or a cluster.
 
-    with executors.local(4) as workers:
+    with executors.ready(4) as workers:
         for number, result in results(workers, job, tasks):
             ...
 
@@ -124,15 +124,12 @@ def results(
         raise failure
 
 
-def local(count: int) -> Workers:
-    """Return that many worker processes on this machine; one: this process."""
-    whole_number("workers", count, 1, MOST_PROCESSES)
-    return InProcess() if count == 1 else Processes(count)
-
-
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
-    """Return workers unchanged, for the caller to close, or new processes for the block."""
-    return contextlib.nullcontext(workers) if isinstance(workers, Workers) else local(workers)
+    """Return workers unchanged, for the caller to close, or new processes; for 1, this process."""
+    if isinstance(workers, Workers):
+        return contextlib.nullcontext(workers)
+    whole_number("workers", workers, 1, MOST_PROCESSES)
+    return InProcess() if workers == 1 else Processes(workers)
 
 
 class InProcess(Workers):
@@ -263,18 +260,12 @@ def _work(connection: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.environ.pop("PYTHONSAFEPATH", None)  # programs that start here have folders of their own
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent: Any = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the parent is gone
         connection.send(True)
         while True:
             connection.send(connection.recv()())  # of `_do`, which raises nothing
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 def _do(version: str, job: bytes, task: bytes) -> bytes:
@@ -339,11 +330,13 @@ class WorkerOptions:
             raise ValueError(f"--backend ray needs the extra 'ray': {install('ray')}")
 
 
-def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1) -> Workers:
+def workers_of(
+    options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1
+) -> contextlib.AbstractContextManager[Workers]:
     """Return the workers that the options ask for; to be closed."""
     if options.backend == "ray":
         return Cluster(limit=options.workers, specs=specs)
-    return local(options.workers or usual)
+    return ready(options.workers or usual)
 
 
 class Cluster(Workers):

@@ -97,8 +97,10 @@ class Option:
             words = "a folder" if self.metavar == "FOLDER" else "a path"
         elif self.among:
             words = " or ".join(self.among)
+        elif self.kind is bool:
+            words = "true or false"
         else:
-            words = {bool: "true or false", tuple: "a list of texts"}.get(self.kind, "a text")
+            words = "a list of texts" if self.kind is tuple else "a text"
         return words + (" or None" if self.or_none and self.default is not None else "")
 
     def _ends(self) -> tuple[End, ...]:
@@ -112,6 +114,11 @@ def option(
     kind = kind or (Path if isinstance(default, Path) else type(default))
     rest["or_none"] = rest.get("or_none", default is None)
     return field(default=default, metadata={"option": Option(default, about, kind, among, **rest)})
+
+
+def argument(about: str, metavar: str, default: Any = REQUIRED, *, kind: type = tuple) -> Any:
+    """Return a field for the words of a command line that belong to no option."""
+    return option(default, about, kind=kind, positional=True, metavar=metavar)
 
 
 def group(kind: type, heading: str) -> Any:
