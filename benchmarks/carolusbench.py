@@ -24,7 +24,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, placing
 from carolus_env.evaluation.suite import ALL, measure
 from carolus_env.networks.files import FOLDER
-from carolus_env.system.sources import PACKAGE
+from carolus_env.system.machine import PACKAGE
 
 AGENTS: Final = (
     "random",

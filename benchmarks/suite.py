@@ -48,9 +48,8 @@ from carolus_env.notation import to_line
 from carolus_env.records import make_record, play_event, start_of
 from carolus_env.system.command import DONE, INTERRUPTED, command, counting, parse
 from carolus_env.system.executors import WorkerOptions, Workers, ready, results, workers_of
-from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log, json_line, locked, read_lines, write_file
-from carolus_env.system.options import REQUIRED, check_fields, group, option
+from carolus_env.system.options import REQUIRED, UserError, check_fields, group, option
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
 """Shares of the kinds; each is split evenly among the stages, and then among the halves."""

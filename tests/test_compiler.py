@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numba
 import pytest
 
-from carolus_env.system import compiler, kernel_cache, sources
+from carolus_env.system import compiler, machine
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
@@ -40,7 +40,7 @@ def slow(*values):
 def stamp(module, file):
     """The stamp of a function of a module."""
     code = SimpleNamespace(co_filename=str(file))
-    return kernel_cache.sources_stamp(SimpleNamespace(__module__=module, __code__=code))
+    return compiler.sources_stamp(SimpleNamespace(__module__=module, __code__=code))
 
 
 @pytest.fixture
@@ -119,26 +119,26 @@ def test_an_entry_hashes_every_room_that_its_kernels_can_come_from_and_no_other(
     """Else an edit of the page, or of a bot, would compile the engine anew."""
     assert len(MAKERS) > 15
     for maker in MAKERS:
-        own = sources.room_of(maker)
-        rooms = {name.partition("/")[0] for name in sources.of_room(own)}
-        below = sources.ROOMS[: sources.ROOMS.index(own)] if own in sources.ROOMS else sources.ROOMS
+        own = machine.room_of(maker)
+        rooms = {name.partition("/")[0] for name in machine.room_sources(own)}
+        below = machine.ROOMS[: machine.ROOMS.index(own)] if own in machine.ROOMS else machine.ROOMS
         assert rooms == {own, *below}
         path = PACKAGE.parent / f"{maker.replace('.', '/')}.py"
-        for used in sources._imports(path.read_bytes(), maker, is_package=False):
-            assert sources.room_of(used) in {None, *rooms}, f"{maker} uses {used}"
+        for used in machine._imports(path.read_bytes(), maker, is_package=False):
+            assert machine.room_of(used) in {None, *rooms}, f"{maker} uses {used}"
 
 
 def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_them(
     package, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(sources, "PACKAGE", package)
+    monkeypatch.setattr(machine, "PACKAGE", package)
     own = tmp_path / "my_bot.py"
     own.write_text("DEPTH = 1\n")
-    files = [package / name for name in sources.of_room("envs") if name.endswith(".py")]
+    files = [package / name for name in machine.room_sources("envs") if name.endswith(".py")]
     assert package / "engine" / "rules.py" in files
     cases = [("carolus_env.envs.turns", "", path) for path in files]
     cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
-    monkeypatch.setattr(kernel_cache, "_package_stamp", kernel_cache._package_stamp.__wrapped__)
+    monkeypatch.setattr(compiler, "_package_stamp", compiler._package_stamp.__wrapped__)
     constants = 0
     for maker, file, path in cases:
         text, before = path.read_text(), stamp(maker, file)
@@ -172,7 +172,7 @@ def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
     monkeypatch.syspath_prepend(tmp_path / "lib")
     importlib.import_module("library.kernels")
     bot, other = tmp_path / "v1" / "bot.py", tmp_path / "v2" / "bot.py"
-    hashed = sources.of_user("bot", bot)
+    hashed = machine.user_sources("bot", bot)
     assert {name.removeprefix(f"{tmp_path}/lib/") for name in hashed} == {
         re.sub("^(v1|lib)/", "", name) for name in USERS
     }
@@ -185,7 +185,7 @@ def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
     def entry_file(path):
         names = {"__name__": "bot"}
         exec(compile("def choose(): pass", str(path), "exec"), names)
-        cache = kernel_cache._EntryCache([names["choose"]], tmp_path, None)
+        cache = compiler._EntryCache([names["choose"]])
         return cache._file((), numba.njit(lambda: None).targetctx.codegen())
 
     assert entry_file(bot) == entry_file(bot) != entry_file(other), "two bots, two files"
@@ -194,11 +194,9 @@ def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
 def test_tuples_with_other_fields_are_other_code():
     here = collections.namedtuple("InProcess", "width depth")
     swapped = collections.namedtuple("InProcess", "depth width")
-    described = [
-        kernel_cache._with_fields(numba.typeof((kind(1, 2), 3))) for kind in (here, swapped)
-    ]
+    described = [compiler._with_fields(numba.typeof((kind(1, 2), 3))) for kind in (here, swapped)]
     assert "('width', 'depth')" in described[0] and "('depth', 'width')" in described[1]
-    assert kernel_cache._with_fields(numba.int64) == "int64"
+    assert compiler._with_fields(numba.int64) == "int64"
 
 
 FROM_PYTHON = """
@@ -270,7 +268,7 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
     given = {name: str(tmp_path / value) for name, value in environment.items()}
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, given.get(name, ""))
-    monkeypatch.setattr(sources, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(machine, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(numba.config, "CACHE_DIR", given.get("NUMBA", ""))
     (tmp_path / "t").mkdir()
 
@@ -279,8 +277,8 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
             raise FileNotFoundError("no usable temporary directory")
         return given["TEMP"]
 
-    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", temporary)
-    assert kernel_cache.cache_folder.__wrapped__() == (kept_in and tmp_path / kept_in)
+    monkeypatch.setattr(compiler.tempfile, "gettempdir", temporary)
+    assert compiler.cache_folder.__wrapped__() == (kept_in and tmp_path / kept_in)
 
 
 def flipped(data):

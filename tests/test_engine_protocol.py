@@ -19,7 +19,7 @@ import pytest
 import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots import AgentError
-from carolus_env.commands import engine
+from carolus_env.commands import positions
 from carolus_env.integrations import external
 from carolus_env.integrations import external as protocol
 from carolus_env.notation import read_move
@@ -116,7 +116,7 @@ def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
     lines += [{"id": 5, "position": 3}, {"id": "5", "position": 3}]  # an id that can be read or not
     requests = io.BytesIO(b"[]\n" + b"".join(map(protocol.message_line, lines)) + b"nonsense")
     answers = io.BytesIO()
-    engine.serve(bots.make("planner"), requests, answers)
+    positions.serve(bots.make("planner"), requests, answers)
     said = [json.loads(line) for line in answers.getvalue().splitlines()]
     assert said[1] == {**protocol.GREETING, "name": "planner"}
     [best] = bots.make("planner").act(placing(), ce.new_streams(1, 1))
@@ -137,7 +137,7 @@ def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
     rolled, agent = [], bots.RandomBot()
     agent.act = lambda states, _: rolled.append(states["generator"].tolist()) or np.array([15])
     requests = b"".join(protocol.message_line({**asked, "seed": seed}) for seed in (5, 6, 5))
-    engine.serve(agent, io.BytesIO(requests), io.BytesIO())
+    positions.serve(agent, io.BytesIO(requests), io.BytesIO())
     assert rolled[0] == rolled[2] != rolled[1]
 
 
@@ -146,10 +146,10 @@ def test_an_agent_that_prints_leaves_the_output_alone(tmp_path, monkeypatch, cap
     given, output = protocol.message_line(protocol.request_for(1, placing()[0])), io.BytesIO()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output))
-    assert engine.main([f"{tmp_path}/bot.py:loud"]) == 0
+    assert positions.engine([f"{tmp_path}/bot.py:loud"]) == 0
     assert json.loads(output.getvalue()) == {"id": 1, "error": "KeyError: 5 (bot.py, line 3)"}
     assert "LOUD" in capsys.readouterr().err
-    assert engine.main(["greddy"]) == 2
+    assert positions.engine(["greddy"]) == 2
     assert "unknown agent 'greddy'" in capsys.readouterr().err
 
 

@@ -132,7 +132,7 @@ def numbered(*tasks):
 
 
 def test_processes_do_one_job_after_the_other_and_tell_of_errors():
-    with executors.local(2) as workers:
+    with executors.ready(2) as workers:
         for job, expected in ((squares, [0, 1, 4, 9, 16]), (doubles, [0, 2, 4, 6, 8])):
             assert list(results(workers, job, numbered(*range(5)))) == [*enumerate(expected)]
         with pytest.raises(WorkerError, match="a worker failed with KeyError: -1") as caught:
@@ -140,9 +140,7 @@ def test_processes_do_one_job_after_the_other_and_tell_of_errors():
         assert "raise KeyError(number)" in caught.value.traceback
         with pytest.raises(evaluation.ResultsFileError, match="file, line 7: too large"):
             list(results(workers, squares, numbered(1001)))
-        with pytest.raises(
-            WorkerError, match=r"the result of a task cannot be sent: .*local object"
-        ):
+        with pytest.raises(WorkerError, match=r"a worker failed with .*local object"):
             list(results(workers, squares, numbered(999)))
         with pytest.raises(UnsendableError):
             list(results(workers, lambda: abs, numbered(1)))
@@ -294,10 +292,6 @@ class FakeRay(ModuleType):
                     future.set_result(pickle.loads(pickle.dumps(function(*given))))
                 except self.RayError as error:
                     future.set_exception(error)
-                except Exception as error:
-                    task_error = self.RayTaskError("Traceback\nof the task")
-                    task_error.cause = pickle.loads(pickle.dumps(error))
-                    future.set_exception(task_error)
                 return SimpleNamespace(future=lambda: future)
 
             return SimpleNamespace(remote=done)
@@ -336,8 +330,8 @@ def test_a_cluster_does_tasks_by_ray_at_most_so_many_and_leaves_others_connectio
         assert (workers.count, workers.most) == (2, 2)
     assert fake.connected
     monkeypatch.setattr(executors, "__version__", "0.0.1")
-    with pytest.raises(ValueError, match=r"has carolus-env 0.0.1, not 9.9.9: install the same"):
-        executors._do_call("9.9.9", b"of another version")
+    _, error = pickle.loads(executors._do("9.9.9", b"of another", b"version"))
+    assert "has carolus-env 0.0.1, not 9.9.9: install the same" in str(error)
 
 
 def test_files_of_agents_go_along(fake, tmp_path, monkeypatch):

@@ -224,10 +224,10 @@ def test_what_is_no_regular_file_is_written_into(tmp_path, monkeypatch, capfd, n
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_gets_a_warning(tmp_path, monkeypatch, number):
-    def lock(file: Any) -> None:
+    def lock(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(files, "_lock", lock)
+    monkeypatch.setattr(files.fcntl, "lockf", lock)
     reason = f"cup: this file system has no locks .{os.strerror(number)}.: nothing keeps another"
     again = pytest.raises(BusyError, match="this process")
     with pytest.warns(UserWarning, match=reason), locked(tmp_path / "cup"), again:
@@ -236,10 +236,10 @@ def test_a_file_system_without_locks_gets_a_warning(tmp_path, monkeypatch, numbe
 
 
 def test_another_failure_of_a_lock_is_told_as_it_is(tmp_path, monkeypatch):
-    def lock(file: Any) -> None:
+    def lock(*_: Any) -> None:
         raise OSError(errno.EIO, "disk on fire")
 
-    monkeypatch.setattr(files, "_lock", lock)
+    monkeypatch.setattr(files.fcntl, "lockf", lock)
     with pytest.raises(OSError, match=r"disk on fire: .*\.cup\.lock"), locked(tmp_path / "cup"):
         pass
     monkeypatch.undo()

@@ -36,9 +36,9 @@ from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, Scalars, read_ch
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, machine
 from carolus_env.system.arrays import from_bytes
-from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log
-from carolus_env.system.machine import commit, commit_of
+from carolus_env.system.machine import commit
+from carolus_env.system.options import UserError
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
@@ -878,14 +878,14 @@ def test_a_commit_is_that_of_the_packages_own_checkout(
 ):
     root = tmp_path / place
     shutil.copytree("carolus_env/system", root / "carolus_env" / "system")
-    assert commit_of(root) is None, "there is no repository yet"
+    assert commit(root) is None, "there is no repository yet"
     (tmp_path / "mine.py").write_text("")
     head = repository(tmp_path, "mine.py", *tracked)
-    assert commit_of(root) == (head if known else None)
+    assert commit(root) == (head if known else None)
     (root / "carolus_env" / "system" / "machine.py").write_text("")
-    assert commit_of(root) == (f"{head}+" if known else None), "files differ"
+    assert commit(root) == (f"{head}+" if known else None), "files differ"
     monkeypatch.setenv("PATH", "")
-    assert commit_of(root) is None, "without git"
+    assert commit(root) is None, "without git"
 
 
 @needs_git

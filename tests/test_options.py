@@ -10,9 +10,9 @@ from carolus_env.bots import ValueOptions, make
 from carolus_env.engine.rules import Rules
 from carolus_env.learners import read_config
 from carolus_env.system.command import HelpShown, parse
-from carolus_env.system.failures import UserError
 from carolus_env.system.options import (
     REQUIRED,
+    UserError,
     as_dict,
     check_fields,
     declared,

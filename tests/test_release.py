@@ -14,7 +14,7 @@ from integrations import Library, install
 from test_docs import SNIPPETS
 
 import carolus_env
-from carolus_env.system.kernel_cache import cache_folder
+from carolus_env.system.compiler import cache_folder
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

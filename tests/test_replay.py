@@ -15,8 +15,8 @@ import pytest
 from damage import nested, put
 from strategies import ALL_KINDS, played
 
-from carolus_env.commands import replay as command
-from carolus_env.commands.replay import main
+from carolus_env.commands import play as command
+from carolus_env.commands.play import check as main
 from carolus_env.engine.rules import Rules
 from carolus_env.notation import game_text
 from carolus_env.records import (

@@ -8,7 +8,7 @@ import pytest
 from strategies import Watcher
 
 from carolus_env import engine
-from carolus_env.commands import analyse as command
+from carolus_env.commands import positions
 from carolus_env.engine import chance
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.play import playout
@@ -269,12 +269,12 @@ def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):
     [state] = [s for s in games(2, 80, 33) if s["phase"] == 2][:1]
     file = tmp_path / "position.txt"
     file.write_text(to_line(state) + "\n")
-    assert command.main([str(file), "--base", "random", "--games", "200"]) == 0
+    assert positions.analyse([str(file), "--base", "random", "--games", "200"]) == 0
     table = capsys.readouterr().out
     assert "percent of the win for team" in table and "d1" in table and "games by random" in table
     arguments = [to_line(state), "--base", "random", "--games", "200", "--json", "--move"]
     discs = [f"d{action + 1}" for action in engine.legal_actions(state)[:2]]
-    assert command.main([*arguments, discs[0], "--move", discs[1]]) == 0
+    assert positions.analyse([*arguments, discs[0], "--move", discs[1]]) == 0
     data = json.loads(capsys.readouterr().out)
     assert {one["text"] for one in data["candidates"]} == set(discs)
     for words, text in (
@@ -286,5 +286,5 @@ def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):
         ([str(file), "--value", "ppo"], "--value needs --rounds"),
         ([str(file), "--move", "d1", "--most", "3"], "--most needs"),
     ):
-        assert command.main(words) == 2
+        assert positions.analyse(words) == 2
         assert text in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_a_seed_is_a_whole_number_of_64_bits(name):
 OPTIONS = [
     "commands.evaluate:EvaluateOptions",
     "commands.dataset:DatasetOptions",
-    "commands.analyse:AnalyseOptions",
+    "commands.positions:AnalyseOptions",
     "commands.play:PlayOptions",
     "learners.ppo:PpoConfig",
     "learners.td:TdConfig",

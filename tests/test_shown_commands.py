@@ -420,7 +420,7 @@ def files(tmp_path_factory):
     for name in ("my_bot.py", "my_old_bot.py"):
         (folder / name).write_text(bots)
     (folder / "bot.py").write_text(
-        "from carolus_env.commands.engine import main\nmain(['random'])\n"
+        "from carolus_env.commands.positions import engine\nengine(['random'])\n"
     )
     models = ROOT / "carolus_env" / "networks" / "models"
     runs = {"first": "value_2p", "three": "value_3p", "four": "ppo_4p", "p2": "ppo_2p"}

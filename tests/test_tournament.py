@@ -20,7 +20,7 @@ from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.sequential import SequentialTest, widening
 from carolus_env.records import read_records, replay
-from carolus_env.system import sources
+from carolus_env.system import machine
 
 
 @pytest.fixture
@@ -296,11 +296,11 @@ def test_another_player_under_the_same_name_is_refused_by_what_changed(tmp_path,
 
 def test_an_edit_of_the_package_is_told_to_those_who_play_by_it(tmp_path, monkeypatch):
     """In a clone the version stays while the code changes."""
-    path, of_room = tmp_path / "games", sources.of_room
+    path, of_room = tmp_path / "games", machine.room_sources
     plan = Plan(Rules(2), ("random", "greedy"), deals=1)
     played(plan, path)
     edited = {"bots/baselines.py": b"# less"}
-    monkeypatch.setattr(sources, "of_room", lambda room: of_room(room) | edited)
+    monkeypatch.setattr(machine, "room_sources", lambda room: of_room(room) | edited)
     monkeypatch.setattr(registry, "_package_hash", registry._package_hash.__wrapped__)
     with pytest.raises(evaluation.ResultsFileError, match="greedy: carolus_env changed"):
         played(plan, path, resume=True)

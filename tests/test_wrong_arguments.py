@@ -37,7 +37,7 @@ from carolus_env.planning import heuristic
 from carolus_env.planning.plans import MOST_PLANS, best_plans
 from carolus_env.records import make_record
 from carolus_env.system import untrusted
-from carolus_env.system.failures import UserError
+from carolus_env.system.options import UserError
 
 PACKAGE = Path(ce.__file__).parent
 WRONG: tuple[Any, ...] = (

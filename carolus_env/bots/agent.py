@@ -13,7 +13,7 @@ from carolus_env import engine
 from carolus_env.engine.chance import check_streams, new_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import Ints, States, as_states, common_players, copy, single
-from carolus_env.system import cancellation, failures
+from carolus_env.system import cancellation, untrusted
 from carolus_env.system.arrays import F64, I64, U64
 from carolus_env.system.options import check_fields, declared
 from carolus_env.system.untrusted import unknown
@@ -97,7 +97,7 @@ class Checked(Agent):
         try:
             result = self.agent.act(states, generators)
         except SystemExit as error:  # it would end the command silently
-            raise AgentError(self.name, f"fails with {failures.message(error)}") from error
+            raise AgentError(self.name, f"fails with {untrusted.message(error)}") from error
         try:
             answer = np.asarray(result)
         except ValueError:  # rows of different lengths

@@ -26,7 +26,7 @@ from carolus_env.bots.agent import Agent, AgentError, Checked, NoOptions, parse
 from carolus_env.bots.compiled import CheckedCompiled, is_compiled
 from carolus_env.engine.state import Ints, States
 from carolus_env.networks.files import FOLDER, Kind
-from carolus_env.system import failures, sources
+from carolus_env.system import machine, untrusted
 from carolus_env.system.arrays import U64
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
@@ -121,7 +121,7 @@ def _from_file(path: Path, name: str) -> Agent:
                 failing = f"{name}()"
                 result = result()
         except (Exception, SystemExit) as error:
-            reason = f"{failing} fails with {failures.message(error)}"
+            reason = f"{failing} fails with {untrusted.message(error)}"
             raise AgentError(str(path), reason) from error
         finally:
             sys.argv = arguments
@@ -276,25 +276,25 @@ def fingerprint(agent: Agent, players: int) -> dict[str, str]:
     package = "bots"
     file = agent.name.partition(":")[0]
     if is_file := file.endswith(".py") and Path(file).is_file():
-        contents |= sources.of_user("bot", file)
+        contents |= machine.user_sources("bot", file)
     for kind in getattr(maker, "__mro__", (maker,)):
         name = str(getattr(kind, "__module__", ""))
-        if (room := sources.room_of(name)) is not None:
-            package = package if room in sources.ROOMS else ""
-        elif not is_file and (source := sources.loaded_file(name)) is not None:
-            contents |= sources.of_user(name, source)
-    for path in sources.named_files(agent.name):
+        if (room := machine.room_of(name)) is not None:
+            package = package if room in machine.ROOMS else ""
+        elif not is_file and (source := machine.loaded_file(name)) is not None:
+            contents |= machine.user_sources(name, source)
+    for path in machine.named_files(agent.name):
         if path.suffix != ".py" or not is_file:
             contents[path.as_posix()] = path.read_bytes()
     hashes = {
-        name: sources.digest({name: content}).hex()[:16]
+        name: machine.digest({name: content}).hex()[:16]
         for name, content in sorted(contents.items())
     }
-    return {**hashes, sources.PACKAGE.name: _package_hash(package, players)}
+    return {**hashes, machine.PACKAGE.name: _package_hash(package, players)}
 
 
 @cache
 def _package_hash(room: str, players: int) -> str:
     """Return the hash of a room, of those behind it, and of the models for that many players."""
     models = {path.name: path.read_bytes() for path in FOLDER.glob(f"*_{players}p.*")}
-    return sources.digest(sources.of_room(room) | models).hex()[:16]
+    return machine.digest(machine.room_sources(room) | models).hex()[:16]

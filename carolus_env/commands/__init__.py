@@ -11,29 +11,31 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from carolus_env.system.command import DONE, command
-from carolus_env.system.failures import MissingExtraError, UserError
-from carolus_env.system.machine import __version__
+from carolus_env.system.machine import MissingExtraError, __version__
+from carolus_env.system.options import UserError
 from carolus_env.system.untrusted import unknown
 
 
 class Command(NamedTuple):
     """A command of the table."""
 
+    function: str  # in the module before the dot
     about: str
     extra: str = ""  # what it needs; empty: nothing, or only for a part
 
 
 COMMANDS: Final = {
-    "train": Command("train an agent by self-play", "train"),
-    "evaluate": Command("let agents play each other: win rates, ratings", "evaluation"),
-    "play": Command("play in the browser or the terminal, view games", "play"),
-    "replay": Command("replay game records and compare them with the engine"),
-    "dataset": Command("make arrays for offline learning from agents' games"),
-    "analyse": Command("roll a position out: what each choice is worth"),
-    "engine": Command("answer positions by an agent, a JSON object a line"),
-    "warmup": Command("compile kernels now, rather than when first used"),
+    "train": Command("train.main", "train an agent by self-play", "train"),
+    "evaluate": Command(
+        "evaluate.main", "let agents play each other: win rates, ratings", "evaluation"
+    ),
+    "play": Command("play.main", "play in the browser or the terminal, view games", "play"),
+    "replay": Command("play.check", "replay game records and compare them with the engine"),
+    "dataset": Command("dataset.main", "make arrays for offline learning from agents' games"),
+    "analyse": Command("positions.analyse", "roll a position out: what each choice is worth"),
+    "engine": Command("positions.engine", "answer positions by an agent, a JSON object a line"),
+    "warmup": Command("warmup.main", "compile kernels now, rather than when first used"),
 }
-"""The commands; each is the ``main`` of the module of its name."""
 
 _HELP: Final = """usage: carolus COMMAND ...
 
@@ -55,18 +57,14 @@ def main(arguments: Sequence[str], program: str) -> int:
     elif name not in COMMANDS:
         raise UserError(unknown("unknown command", name, COMMANDS))
     else:
-        return _run(name, words)
+        # Threads that spin while they wait slow everything down; set before torch is imported.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        module, _, function = COMMANDS[name].function.partition(".")
+        try:
+            commands = importlib.import_module(f"carolus_env.commands.{module}")
+        except ModuleNotFoundError as error:
+            if not COMMANDS[name].extra or (error.name or "").startswith("carolus_env"):
+                raise
+            raise MissingExtraError(error.name, name, COMMANDS[name].extra) from error
+        return int(getattr(commands, function)(words))
     return DONE
-
-
-def _run(name: str, words: Sequence[str]) -> int:
-    # Threads that spin while they wait slow everything else down; set before torch is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        module = importlib.import_module(f"carolus_env.commands.{name}")
-    except ModuleNotFoundError as error:
-        if not COMMANDS[name].extra or (error.name or "").startswith("carolus_env"):
-            raise
-        raise MissingExtraError(error.name, name, COMMANDS[name].extra) from error
-    code: int = module.main(words)
-    return code

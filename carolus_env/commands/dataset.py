@@ -29,9 +29,8 @@ from carolus_env.evaluation import journal, seating
 from carolus_env.records import arrays
 from carolus_env.system import executors, files
 from carolus_env.system.command import DONE, INTERRUPTED, command, counting, needs, parse
-from carolus_env.system.failures import UserError
 from carolus_env.system.machine import cores, versions
-from carolus_env.system.options import REQUIRED, group, option, values_text
+from carolus_env.system.options import REQUIRED, UserError, argument, group, option, values_text
 
 OF_A_SEED: Final = 2000  # games, about, whose deals have a seed of their own
 AT_ONCE: Final = 250  # games, at most, that a worker plays, and that are kept, together
@@ -46,13 +45,7 @@ class _Workers(executors.WorkerOptions):
 class DatasetOptions:
     """The options of the command."""
 
-    agents: tuple[str, ...] = option(
-        REQUIRED,
-        "one or more, as docs/bots.md names them",
-        kind=tuple,
-        positional=True,
-        metavar="AGENT",
-    )
+    agents: tuple[str, ...] = argument("one or more, as docs/bots.md names them", "AGENT")
     out: Path = option(REQUIRED, "the folder to make", kind=Path, metavar="FOLDER")
     games: int = option(1000, "number of games, rounded up to whole deals", among=(1, None))
     seed: int = option(0, "the same seed gives the same games", among=(0, 2**64 - 1), metavar="S")

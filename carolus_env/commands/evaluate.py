@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +22,10 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import bench, report, seating, suite
 from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.evaluation.summary import complete_deals
-from carolus_env.system import command, failures, files
+from carolus_env.system import command, files, untrusted
 from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
-from carolus_env.system.failures import UserError
 from carolus_env.system.machine import commit, provenance
-from carolus_env.system.options import group, option
+from carolus_env.system.options import UserError, argument, group, option
 
 GAMES = 1000
 MOST_DEALS = 10_000  # with a stop rule
@@ -42,9 +41,7 @@ _PATH: Final = dict[str, Any](kind=Path, heading="files")
 class EvaluateOptions:
     """The options of the command."""
 
-    agents: tuple[str, ...] = option(
-        (), f"{', '.join(bots.known())} or FILE.py:NAME", positional=True, metavar="AGENT"
-    )
+    agents: tuple[str, ...] = argument(f"{', '.join(bots.known())} or FILE.py:NAME", "AGENT", ())
     schedule: str = option(
         "round_robin", "which agents meet", among=seating.SCHEDULES, metavar="NAME"
     )
@@ -109,7 +106,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         if options.traceback:
             cause = error if isinstance(error, ValueError) else error.__cause__
             own = getattr(error, "traceback", "")
-            command.note((own or (failures.full_traceback(cause) if cause else "")).rstrip())
+            command.note((own or (untrusted.full_traceback(cause) if cause else "")).rstrip())
         raise
     return command.DONE
 
@@ -122,7 +119,12 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> None:
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
     [agent], [name] = make_agents(options.agents), options.agents
-    left_out = _left_out(agent, bench.DEALS if number is None else [number])
+    left_out = {}  # why the agent cannot play that number of players; empty: it can
+    for players in bench.DEALS if number is None else [number]:
+        bench.suite(players)
+        left_out[players] = refusal(agent, Rules(players))
+    if all(left_out.values()):
+        raise UserError(next(iter(left_out.values())))
     file = options.out and options.out / BENCH_FILE
     if file and file.exists():
         bench.read(file, agent)
@@ -145,17 +147,6 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> None:
             if file:
                 part = {str(players): result | provenance()}
                 bench.write(file, agent, part, {str(k): why for k, why in left_out.items() if why})
-
-
-def _left_out(agent: bots.Agent, numbers: Iterable[int]) -> dict[int, str]:
-    """Return why the agent cannot play each number of players, empty if it can."""
-    reasons = {}
-    for players in numbers:
-        bench.suite(players)
-        reasons[players] = refusal(agent, Rules(players))
-    if all(reasons.values()):
-        raise UserError(next(iter(reasons.values())))
-    return reasons
 
 
 def _bench_line(players: int, result: dict[str, Any]) -> str:

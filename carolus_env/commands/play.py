@@ -1,39 +1,40 @@
-"""Play Carolus in the browser or in the terminal, and view recorded games.
+"""Commands about games: ``carolus play`` plays and shows them, ``carolus replay`` checks them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from carolus_env.engine.rules import MAX_PLAYERS, Rules
+from carolus_env.notation import game_text
+from carolus_env.play.library import Roster
+from carolus_env.records import Record, RecordError, replay, scan_records, start_of
+from carolus_env.system.command import DONE, USER_ERROR, command, needs, parse, refuse_unused
+from carolus_env.system.machine import MissingExtraError
+from carolus_env.system.options import UserError, argument, declared, group, option
+
+_PLAY: Final = """\
+Play Carolus in the browser or in the terminal, and view recorded games.
 
     carolus play
     carolus play games.jsonl.gz --lost planner
 
 The page can be reached from this machine only. The viewer opens FILEs of game records.
 """
-
-from __future__ import annotations
-
-import threading
-import webbrowser
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
-
-from carolus_env.engine.rules import MAX_PLAYERS, Rules
-from carolus_env.play.library import Roster
-from carolus_env.records import RecordError
-from carolus_env.system.command import DONE, command, needs, parse, refuse_unused
-from carolus_env.system.failures import MissingExtraError, UserError
-from carolus_env.system.options import declared, group, option
-
 _NEW: Final = "options of a new game in the terminal"
 
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """The options of the command."""
+    """The options of ``carolus play``."""
 
-    files: tuple[str, ...] = option(
-        (),
-        "game records, .jsonl or .jsonl.gz, - for standard input",
-        positional=True,
-        metavar="FILE",
+    files: tuple[str, ...] = argument(
+        "game records, .jsonl or .jsonl.gz, - for standard input", "FILE", ()
     )
     lost: str | None = option(
         None, "open only the games of the FILEs that BOT lost", kind=str, metavar="BOT"
@@ -73,7 +74,7 @@ MODES: Final = {
 @command("carolus play")
 def main(arguments: Sequence[str], program: str) -> int:
     """Open the page or the terminal, and return the exit code."""
-    options, given = parse(PlayOptions, arguments, program, __doc__)
+    options, given = parse(PlayOptions, arguments, program, _PLAY)
     with_file = " with a FILE" if options.files else ""
     mode = f"--terminal{with_file}" if options.terminal else "the page"
     refuse_unused(given, MODES[mode], mode)
@@ -130,3 +131,64 @@ def _terminal(options: PlayOptions) -> int:
         session = terminal.new_session(options.rules, roster, options.bot, people, seed)
     terminal.run(session, roster)
     return DONE
+
+
+# ------------------------------------------------------------------------------------ replay
+
+_REPLAY: Final = """\
+Replay game records (JSON Lines, plain or gzip) and compare them with the engine: player to move,
+dice, legal actions, states, results.
+
+Exit code: 0: no difference; 1: a difference; 2: a file that is missing, cannot be read or is not a
+record (the other games are still replayed).
+"""
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """The options of ``carolus replay``."""
+
+    files: tuple[str, ...] = argument("a file of game records, or - for standard input", "FILE")
+    quiet: bool = option(False, "do not show the first difference")
+    text: bool = option(False, "print the games in notation (docs/notation.md)")
+
+
+@command("carolus replay", failed=USER_ERROR)
+def check(arguments: Sequence[str], program: str) -> int:
+    """Replay, print, and return the exit code."""
+    options = parse(ReplayOptions, arguments, program, _REPLAY).options
+    games = differences = problems = 0
+    for path in options.files:
+        for line, entry in _entries(path):
+            if isinstance(entry, str):
+                print(entry, file=sys.stderr)
+                problems += 1
+                continue
+            result = replay(entry)
+            if options.text and not result:
+                print(game_text(start_of(entry), entry["events"]))
+            if result and not differences and not options.quiet:
+                print(f"{path}, line {line}, {result[0]}")
+            games += 1
+            differences += len(result)
+    print(f"{games} games, {differences} differences", flush=True)
+    return 2 if problems else 1 if differences else 0
+
+
+def _entries(path: str) -> Iterator[tuple[int, Record | str]]:
+    """Yield each game of a file with its line, and each thing wrong with the file as text."""
+    errors: list[tuple[int, RecordError]] | None = []  # those before the first record
+    try:
+        for line, entry in scan_records(path):
+            if isinstance(entry, RecordError) and errors is not None:
+                errors.append((line, entry))
+                continue
+            yield from ((number, str(error)) for number, error in errors or ())
+            errors = None
+            yield line, str(entry) if isinstance(entry, RecordError) else entry
+    except OSError as error:
+        yield 0, f"{path}: {error.strerror or error}"
+        return
+    if errors is not None:
+        reason = "".join(f": line {line}: {error.reason}" for line, error in errors[:1])
+        yield 0, f"{path}: holds no game record{reason}"

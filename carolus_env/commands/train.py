@@ -32,10 +32,9 @@ from carolus_env.learners.options import RunConfig
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
 from carolus_env.system import command, untrusted
 from carolus_env.system.cancellation import Stopped
-from carolus_env.system.failures import UserError
 from carolus_env.system.files import locked, write_json
 from carolus_env.system.machine import provenance
-from carolus_env.system.options import as_dict, declared, make, option, replaced
+from carolus_env.system.options import UserError, as_dict, declared, make, option, replaced
 
 CONFIG: Final = "config.json"
 FIRST: Final = ("name", "runs", "seed", "workers", "start", "learning_rate")

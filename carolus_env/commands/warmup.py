@@ -29,9 +29,9 @@ from carolus_env.evaluation.games import refusal
 from carolus_env.system import compiler
 from carolus_env.system.command import DONE, FAILED, command, parse
 from carolus_env.system.executors import MOST_PROCESSES
-from carolus_env.system.failures import message
 from carolus_env.system.machine import cores
-from carolus_env.system.options import option
+from carolus_env.system.options import argument, option
+from carolus_env.system.untrusted import message
 
 PARTS: Final = ("engine (set-up)", "engine (decisions)", "engine (observations)")
 INTERFACES: Final = ("batch", "aec", "gym", "vector", "turns", "evaluation", "sb3")
@@ -106,7 +106,7 @@ def compile_one(name: str) -> tuple[float, list[str]]:
 class WarmupOptions:
     """The options of the command."""
 
-    names: tuple[str, ...] = option(USUAL, "what to compile", positional=True, metavar="NAME")
+    names: tuple[str, ...] = argument("what to compile", "NAME", USUAL)
     workers: int = option(cores(), "processes", among=(1, MOST_PROCESSES))
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.pieces import BACKGROUNDS
-from carolus_env.system import failures
+from carolus_env.system import machine
 
 WIDTH: Final = 800
 """Default width in pixels."""
@@ -86,7 +86,7 @@ def extra(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{module} is needed for this picture ({error}); {failures.install('render')}"
+            f"{module} is needed for this picture ({error}); {machine.install('render')}"
         ) from error
 
 

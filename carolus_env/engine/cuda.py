@@ -31,7 +31,8 @@ from carolus_env.engine.rules import ACTIONS, OVER
 from carolus_env.engine.state import STATE, States, as_states, copy
 from carolus_env.engine.stepping import Outcomes
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int
-from carolus_env.system.failures import install
+from carolus_env.system.compiler import keep_gpu_code
+from carolus_env.system.machine import install
 
 try:
     import numba_cuda  # noqa: F401 (without it, `numba.cuda` is an older one)
@@ -44,14 +45,6 @@ except ImportError as error:
     ) from None
 
 SIMULATED: Final = bool(numba.config.ENABLE_CUDASIM)
-
-if not SIMULATED:
-    from carolus_env.system.cuda_cache import keep_gpu_code
-else:
-
-    def keep_gpu_code(dispatcher: Any, key: tuple[Any, ...]) -> None:
-        """Keep nothing: the simulator compiles nothing."""
-
 
 # Few games are a question of taste: Numba would warn of each number below 4,096.
 warnings.filterwarnings("ignore", r"(\x1b\[1m)?Grid size \d+ will likely")

@@ -20,7 +20,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.envs.learner import FinishedGames, Opponents
 from carolus_env.envs.options import RENDER_FPS
-from carolus_env.system.failures import MissingExtraError
+from carolus_env.system.machine import MissingExtraError
 from carolus_env.system.options import array, instance, one_of, seed_number, whole_number
 
 try:

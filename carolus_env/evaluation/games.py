@@ -22,7 +22,7 @@ from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
 from carolus_env.engine.state import Ints, States, copy
 from carolus_env.evaluation.seating import Fixtures
 from carolus_env.records import Record, make_record
-from carolus_env.system import cancellation, failures
+from carolus_env.system import cancellation, options, untrusted
 from carolus_env.system.options import instance, whole_number
 
 SIDE_BY_SIDE: Final = 4096
@@ -54,7 +54,7 @@ def result_type(players: int) -> np.dtype[np.void]:
     )
 
 
-class ArenaError(failures.UserError):
+class ArenaError(options.UserError):
     """A tournament cannot continue: an agent failed or broke the rules, or something is missing.
 
     ``agent`` is the name of the agent at fault, or None; ``reason`` a description without it;
@@ -74,7 +74,7 @@ def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
         result = ArenaError(str(error), named, str(getattr(error, "reason", error)))
     else:
         result = ArenaError(f"agent {agent!r}{what}", agent, what.lstrip(": "))
-    result.traceback = failures.full_traceback(error)
+    result.traceback = untrusted.full_traceback(error)
     return result
 
 
@@ -212,7 +212,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     except cancellation.Stopped:
         raise
     except (Exception, SystemExit) as error:
-        raise agent_error(error, agent.name, f" failed with {failures.message(error)}") from error
+        raise agent_error(error, agent.name, f" failed with {untrusted.message(error)}") from error
     if checked and states.tobytes() != before:
         reason = CHANGED
     elif actions.dtype.kind not in "iu" or actions.shape != states.shape:

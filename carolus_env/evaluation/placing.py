@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -151,7 +153,7 @@ class _Threads(InProcess):
     def __init__(self, count: int) -> None:
         self._threads = count
 
-    def function(self, job: Job) -> Callable[..., Any]:
+    def begin(self, job: Job) -> Callable[..., Future[Any]]:
         players = [deepcopy(job)() for _ in range(self._threads)]
         flag = cancellation.current()
 
@@ -167,7 +169,7 @@ class _Threads(InProcess):
             results = np.concatenate([part.results for part in parts])
             return Block(start, results, sum(part.seconds for part in parts), [])
 
-        return block
+        return partial(self.submit, block)
 
 
 def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:

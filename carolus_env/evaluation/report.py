@@ -26,8 +26,8 @@ from rich.text import Text
 from carolus_env.evaluation.games import Progress
 from carolus_env.evaluation.summary import Summary, anchor, labels
 from carolus_env.evaluation.tournament import Tournament
-from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.files import write_file
+from carolus_env.system.machine import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

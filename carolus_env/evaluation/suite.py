@@ -33,10 +33,9 @@ from carolus_env.notation import from_text
 from carolus_env.records import Record, play_event, record, start_of, write_records
 from carolus_env.system.arrays import F64
 from carolus_env.system.command import aligned
-from carolus_env.system.failures import message
 from carolus_env.system.files import write_json
 from carolus_env.system.options import instance, whole_number
-from carolus_env.system.untrusted import shown
+from carolus_env.system.untrusted import message, shown
 
 HASHES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}  # by number of players
 HALVES: Final = ("learn", "report")

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.files import reading
+from carolus_env.system.machine import MissingExtraError
 from carolus_env.system.options import declared, make
 from carolus_env.system.untrusted import unknown
 

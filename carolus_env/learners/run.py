@@ -33,9 +33,9 @@ from carolus_env.system.arrays import from_bytes, to_bytes
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
-from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log, write_file, write_json
 from carolus_env.system.machine import provenance
+from carolus_env.system.options import UserError
 
 COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
 """The phases of a run, each with its seconds in ``result.json``."""

@@ -32,7 +32,7 @@ from carolus_env.engine.state import STATE
 from carolus_env.notation import descriptions, to_line
 from carolus_env.play.library import LEVELS, GameFile, Roster, RosterError
 from carolus_env.play.session import Hint, Replay, Session, agents_of, hint
-from carolus_env.system import failures, options
+from carolus_env.system import options, untrusted
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.untrusted import check, get
 
@@ -186,7 +186,7 @@ def _asked(agent: str, work: Callable[[], T]) -> T:
         raise
     except BaseException as error:
         traceback.print_exception(error)  # whole, on the console
-        reason = f"{agent} failed with {failures.message(error)}"
+        reason = f"{agent} failed with {untrusted.message(error)}"
         raise HTTPException(502, reason[:_LONGEST_REASON]) from None
 
 

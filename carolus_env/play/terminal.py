@@ -29,7 +29,7 @@ from carolus_env.play.library import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.session import hint as ask_hint
 from carolus_env.records import Record, RecordError
-from carolus_env.system import failures
+from carolus_env.system import untrusted
 
 WIDTH: Final = 80
 ADVISER: Final = "planner"
@@ -224,7 +224,7 @@ def _asked(agent: Agent, work: Callable[[], T]) -> T:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ValueError(f"{agent.name} failed with {failures.message(error)}") from error
+        raise ValueError(f"{agent.name} failed with {untrusted.message(error)}") from error
 
 
 # ------------------------------------------------------------------------------------ games

@@ -6,7 +6,6 @@ the inner one only. Work that starts threads passes the `Stop` on (`current`). K
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -47,19 +46,6 @@ class Stop:
             yield self
         finally:
             _current.reset(token)
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the work in the ``with`` block as Ctrl-C does, by a `KeyboardInterrupt`."""
-    if threading.current_thread() is not threading.main_thread():  # which alone may say so
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 _NEVER: Final = Stop()

@@ -16,16 +16,17 @@ import contextlib
 import functools
 import io
 import os
+import signal
 import sys
+import threading
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from carolus_env.system import options
-from carolus_env.system.cancellation import ended_by_sigterm
-from carolus_env.system.failures import MissingExtraError, UserError
-from carolus_env.system.options import REQUIRED, Option
+from carolus_env.system.machine import MissingExtraError
+from carolus_env.system.options import REQUIRED, Option, UserError
 from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
@@ -46,13 +47,19 @@ def command(
         @functools.wraps(body)
         def main(arguments: Sequence[str] | None = None) -> int:
             _prepare_streams()
-            with ended_by_sigterm():
-                try:
-                    code = body(sys.argv[1:] if arguments is None else arguments, name)
-                    print(end="", flush=True)  # a full disk fails here, not at Python's exit
-                    return code
-                except BaseException as error:
-                    return _tell(error, name, failed)
+            before = signal.getsignal(signal.SIGTERM)
+            is_main = threading.current_thread() is threading.main_thread()  # which alone may set
+            try:
+                if is_main:  # SIGTERM is as Ctrl-C
+                    signal.signal(signal.SIGTERM, signal.default_int_handler)
+                code = body(sys.argv[1:] if arguments is None else arguments, name)
+                print(end="", flush=True)  # a full disk fails here, not at Python's exit
+                return code
+            except BaseException as error:
+                return _tell(error, name, failed)
+            finally:
+                if is_main:
+                    signal.signal(signal.SIGTERM, before)
 
         return main
 

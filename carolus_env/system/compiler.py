@@ -1,20 +1,35 @@
 """Compilation of kernels with Numba: linked before they are optimised, and kept for later.
 
-Entries alone are kept, since what they call is compiled with them. Where a version of Numba does
-not take `system.linking` or `system.kernel_cache`, plain Numba does its work. With
-``NUMBA_DISABLE_JIT=1`` functions stay plain Python, for a debugger.
+Numba's own cache would keep using an entry after a change in a *kernel's* file. A file here carries
+a hash of all sources that its kernels can come from, and of the code. Where a version of Numba does
+not take `system.linking` or this cache, plain Numba does its work. With ``NUMBA_DISABLE_JIT=1``
+functions stay plain Python, for a debugger.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import inspect
+import os
+import pickle
+import stat
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numba
+from numba.core import caching, serialize
+from numba.core import utils as numba_utils
+from numba.core.compiler import CompileResult
+
+from carolus_env.system import machine
+from carolus_env.system.files import write_file
 
 COMPILED: bool = not numba.config.DISABLE_JIT
 """False when the compiler is off and every kernel is ordinary Python."""
@@ -32,19 +47,6 @@ except Exception:  # Numba's internals may have changed
         return numba.njit(**options)(function)
 
     entered = linked
-
-
-try:
-    from carolus_env.system.kernel_cache import keep_code
-except Exception as error:
-    warnings.warn(
-        f"carolus_env: code cannot be kept with Numba {numba.__version__} ({error}); every process "
-        "compiles again",
-        stacklevel=2,
-    )
-
-    def keep_code(dispatcher: Any, notice: Any) -> None:
-        """Keep nothing."""
 
 
 # Divisions are NumPy's: with checks for 0, loops would not be vectorised.
@@ -72,11 +74,21 @@ def separate(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def entry(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that Python calls, without the interpreter's lock, and keep its code."""
+    """Compile a function that Python calls, without the interpreter's lock.
+
+    Its code is kept with that of all that it calls, unless it depends on locals other than kernels
+    of modules' files.
+    """
     if not COMPILED:
         return function
     dispatcher = entered(function, nogil=True, **_OPTIONS)
-    keep_code(dispatcher, notice)
+    cells = dispatcher.py_func.__closure__ or ()
+    kernels = [getattr(cell.cell_contents, "py_func", None) for cell in cells]
+    if any(each is None or each.__closure__ is not None for each in kernels):
+        return dispatcher
+    functions = [dispatcher.py_func, *kernels]
+    if _can_keep() and all(Path(each.__code__.co_filename).is_file() for each in functions):
+        dispatcher._cache = _EntryCache(functions)
     return dispatcher
 
 
@@ -125,3 +137,159 @@ class CompileNotice:
 
 notice = CompileNotice()
 """The notice of this process."""
+
+# ------------------------------------------------------------------------------------ kept code
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+@cache
+def _can_keep() -> bool:
+    """Return whether there is a folder for code, and this version of Numba asks for it as known."""
+    try:
+        for name in ("load_overload", "save_overload"):
+            if len(inspect.signature(getattr(caching.NullCache, name)).parameters) != 3:
+                raise TypeError(f"{name} takes other arguments")
+        # Modules beside a bot's file are not found by name; Numba names their kernels' this one.
+        sys.modules.setdefault("<dynamic>", numba_utils._dynamic_module)
+    except Exception as error:
+        text = f"carolus_env: code cannot be kept with Numba {numba.__version__} ({error}); every "
+        warnings.warn(text + "process compiles again", stacklevel=2)
+        return False
+    return cache_folder() is not None
+
+
+class _EntryCache:
+    """The files of an entry, one for each signature; in place of Numba's `FunctionCache`."""
+
+    cache_path = None
+
+    def __init__(self, functions: list[Callable[..., Any]]) -> None:
+        self._functions, self._folder = functions, cache_folder() or Path()
+        # Now: a file may be edited before the entry is called.
+        self._stamp = b"".join(map(sources_stamp, functions))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            data = self._file(sig, target_context.codegen()).read_bytes()
+            code = data[_DIGEST:]
+            if data[:_DIGEST] == self._digest(code):
+                target_context.refresh()
+                return CompileResult._rebuild(target_context, *pickle.loads(code))
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # an unknown version of Numba can raise anything
+            warnings.warn(f"carolus_env: ignoring the kernel cache ({error!r})", stacklevel=2)
+        notice.begin(self._functions[-1])
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        notice.end()
+        if data.library.has_dynamic_globals:  # addresses in this process
+            return
+        try:
+            code = serialize.dumps(data._reduce())
+            write_file(self._file(sig, data.library.codegen), self._digest(code) + code)
+        except Exception as error:
+            text = f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
+            warnings.warn(text + "the next process compiles again", stacklevel=2)
+
+    def _file(self, sig: Any, codegen: Any) -> Path:
+        """Return the file for arguments of these types, on this processor."""
+        names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
+        theirs = [f for f in self._functions if machine.room_of(f.__module__) is None]
+        files = [os.path.realpath(f.__code__.co_filename) for f in theirs]  # many are in bot.py
+        key = (*names, *files, *map(_with_fields, sig), *codegen.magic_tuple())
+        short = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
+        return self._folder / f"{names[-1]}-{short}.{sys.implementation.cache_tag}.nbc"
+
+    def _digest(self, code: bytes) -> bytes:
+        return hashlib.sha256(self._stamp + code).digest()
+
+
+def _with_fields(argument: numba.types.Type) -> str:
+    """Return the name of a type with the fields of named tuples in it."""
+    inner = map(_with_fields, getattr(argument, "types", ()))
+    return f"{argument}{getattr(argument, 'fields', '')}{','.join(inner)}"
+
+
+def sources_stamp(function: Callable[..., Any]) -> bytes:
+    """Return a hash over all files that a function's kernels, or constants in them, come from."""
+    room = machine.room_of(function.__module__)
+    if room is not None:
+        return _package_stamp(room)
+    # A user's module can use any kernel of the package; it is read each time: it may be edited.
+    theirs = machine.user_sources(function.__module__, function.__code__.co_filename)
+    return machine.digest(theirs, _package_stamp(""))
+
+
+@cache
+def _package_stamp(room: str) -> bytes:
+    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}".encode()
+    return machine.digest(machine.room_sources(room), settings)
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return the first folder that can be written; None: every process compiles for itself."""
+    home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
+    candidates = [machine.PACKAGE / "__pycache__" / "kernels"]
+    if numba.config.CACHE_DIR:
+        candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
+    if user_cache or home:
+        candidates.append(Path(user_cache or f"{home}/.cache") / "carolus_env")
+    with contextlib.suppress(OSError):  # where there is no folder for temporary files
+        candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{os.getuid()}")
+    for folder in candidates:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            status = folder.stat()
+            tempfile.TemporaryFile(dir=folder).close()
+            others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            if not others_write and status.st_uid == os.getuid():  # for cached code is run
+                return folder
+    return None
+
+
+def keep_gpu_code(dispatcher: Any, key: tuple[Any, ...]) -> None:
+    """Keep the code of a kernel of `numba.cuda.jit`; ``key``: the values of its closure."""
+    folder, function = cache_folder(), dispatcher.py_func
+    if numba.config.ENABLE_CUDASIM or folder is None:
+        return
+    from numba.cuda.core.caching import _CacheLocator
+    from numba.cuda.dispatcher import CUDACache, CUDACacheImpl
+
+    class Locator(_CacheLocator):
+        @classmethod
+        def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
+            return cls()
+
+        def get_cache_path(self) -> str:
+            return f"{folder}/cuda"
+
+        def get_source_stamp(self) -> bytes:
+            return sources_stamp(function)
+
+        def get_disambiguator(self) -> str:
+            return ""
+
+    class Files(CUDACacheImpl):
+        _locator_classes = (Locator,)
+
+    class Cache(CUDACache):
+        _impl_class = Files
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            code = super().load_overload(sig, target_context)
+            if code is None:
+                notice.begin(function)
+            return code
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            notice.end()
+            super().save_overload(sig, data)
+
+        def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+            return (sig, codegen.magic_tuple(), key)
+
+    dispatcher._cache = Cache(function)

@@ -1,6 +1,6 @@
 """Executors of tasks (`concurrent.futures`): this process, worker processes, or a cluster.
 
-    with executors.local(4) as workers:
+    with executors.ready(4) as workers:
         for number, result in results(workers, job, tasks):
             ...
 
@@ -25,17 +25,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
-from carolus_env.system import failures
-from carolus_env.system.machine import __version__
-from carolus_env.system.options import check_fields, option, whole_number
-from carolus_env.system.sources import named_files
+from carolus_env.system.machine import __version__, install, named_files
+from carolus_env.system.options import UserError, check_fields, option, whole_number
+from carolus_env.system.untrusted import full_traceback, message
 
 Job = Callable[[], Callable[..., Any]]
 
@@ -46,7 +45,7 @@ AHEAD: Final = 4  # a slow task lets others fill no memory
 """Tasks under way, or done before their turn, at most, for each worker."""
 
 
-class WorkerError(failures.UserError):
+class WorkerError(UserError):
     """Workers are not available, or one died or failed outside its job."""
 
     traceback = ""  # the worker's own, as Python prints it; empty without one
@@ -69,16 +68,20 @@ class Workers(Executor):
         """Tasks to submit, at most, before one is done."""
         return self.count
 
-    def function(self, job: Job) -> Callable[..., Any]:
-        """Return a job's function of tasks, to be submitted with each task."""
+    def begin(self, job: Job) -> Callable[..., Future[Any]]:
+        """Return a function that submits a task of a job."""
         try:
-            return partial(_do, pickle.dumps(job))
+            sent = pickle.dumps(job)
         except Exception as error:  # anything that cannot be pickled fails in its own way
             raise UnsendableError(str(error)) from error
+        return lambda *task: self.submit(_do, __version__, sent, pickle.dumps(task))
 
-    def explained(self, error: BaseException) -> BaseException:
-        """Return the error to raise for that of a task."""
-        return error
+    def result(self, future: Future[Any]) -> Any:
+        """Return the result of a task that is done, or raise its error."""
+        result, error = pickle.loads(future.result())
+        if error is not None:
+            raise error
+        return result
 
 
 def results(
@@ -90,9 +93,9 @@ def results(
     way is yielded, then the first error is raised: a `WorkerError`, or the task's own if it is of
     the package's classes or a ValueError.
     """
-    function, numbered = workers.function(job), enumerate(tasks)
+    begin, numbered = workers.begin(job), enumerate(tasks)
     futures: deque[tuple[int, Future[Any]]] = deque()
-    failure: BaseException | None = None
+    failure: Exception | None = None
     while True:
         running = [future for _, future in futures if not future.done()]
         while (
@@ -102,7 +105,7 @@ def results(
             and not (futures and futures[0][1].done())
             and (task := next(numbered, None)) is not None
         ):
-            running.append(workers.submit(function, *task[1]))
+            running.append(begin(*task[1]))
             futures.append((task[0], running[-1]))
         if not futures:
             break
@@ -111,40 +114,42 @@ def results(
             wait(running, return_when=FIRST_COMPLETED)
             continue
         futures.popleft()
-        if (error := future.exception()) is None:
-            yield number, future.result()
+        try:
+            result = workers.result(future)
+        except Exception as error:
+            failure = failure or error
         else:
-            failure = failure or workers.explained(error)
+            yield number, result
     if failure is not None:
         raise failure
 
 
-def local(count: int) -> Workers:
-    """Return that many worker processes on this machine; one: this process."""
-    whole_number("workers", count, 1, MOST_PROCESSES)
-    return InProcess() if count == 1 else Processes(count)
-
-
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
-    """Return workers unchanged, for the caller to close, or new processes for the block."""
-    return contextlib.nullcontext(workers) if isinstance(workers, Workers) else local(workers)
+    """Return workers unchanged, for the caller to close, or new processes; for 1, this process."""
+    if isinstance(workers, Workers):
+        return contextlib.nullcontext(workers)
+    whole_number("workers", workers, 1, MOST_PROCESSES)
+    return InProcess() if workers == 1 else Processes(workers)
 
 
 class InProcess(Workers):
-    """This process: a task is done when it is submitted."""
+    """This process: a task is done when it is submitted, and nothing is sent anywhere."""
 
     count = 1
 
-    def function(self, job: Job) -> Callable[..., Any]:  # nothing is sent anywhere
-        return job()
+    def begin(self, job: Job) -> Callable[..., Future[Any]]:
+        return partial(self.submit, job())
 
     def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        result: Future[Any] = Future()
+        future: Future[Any] = Future()
         try:
-            result.set_result(task(*arguments, **named))
+            future.set_result(task(*arguments, **named))
         except Exception as error:
-            result.set_exception(error)
-        return result
+            future.set_exception(error)
+        return future
+
+    def result(self, future: Future[Any]) -> Any:
+        return future.result()
 
 
 class Processes(Workers, ThreadPoolExecutor):
@@ -164,9 +169,9 @@ class Processes(Workers, ThreadPoolExecutor):
         while len(self._processes) < self.count:
             self._processes.append(_Process())
             self._idle.put(self._processes[-1])
-        return ThreadPoolExecutor.submit(self, self._ask, task, arguments, named)
+        return ThreadPoolExecutor.submit(self, self._ask, partial(task, *arguments, **named))
 
-    def _ask(self, *call: Any) -> Any:
+    def _ask(self, call: Callable[[], Any]) -> Any:
         process = self._idle.get()
         try:
             return process.ask(call)
@@ -191,18 +196,15 @@ class _Process:
         its_own.close()
         self._begun = False
 
-    def ask(self, call: tuple[Any, ...]) -> Any:
-        """Let it do a task, given as a function and its arguments, and return the result."""
+    def ask(self, call: Callable[[], Any]) -> Any:
+        """Let it make a call, and return the result."""
         try:
             if not self._begun:
                 self._begun = self._connection.recv()
             self._connection.send(call)
-            result, error = self._connection.recv()
+            return self._connection.recv()
         except (EOFError, OSError):
             raise self._death() from None
-        if error is not None:
-            raise error
-        return result
 
     def kill(self) -> None:
         self._process.kill()
@@ -254,64 +256,43 @@ def _spawning() -> Iterator[None]:
 
 
 def _work(connection: Connection) -> None:
-    """Run a worker process: it is sent tasks, and answers each with its result or its error."""
+    """Run a worker process: it is sent calls, and answers each with its result."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.environ.pop("PYTHONSAFEPATH", None)  # programs that start here have folders of their own
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent: Any = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the parent is gone
         connection.send(True)
         while True:
-            task, arguments, named = connection.recv()
-            answer: tuple[Any, Exception | None]
-            try:
-                answer = task(*arguments, **named), None
-            except Exception as error:
-                answer = None, error
-            try:
-                connection.send(answer)
-            except (EOFError, OSError):
-                raise
-            except Exception as error:  # anything that cannot be pickled fails in its own way
-                text = f"the result of a task cannot be sent: {failures.message(error)}"
-                connection.send((None, WorkerError(text)))
+            connection.send(connection.recv()())  # of `_do`, which raises nothing
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+def _do(version: str, job: bytes, task: bytes) -> bytes:
+    """Do a task by its job's function, which is made here; return its result and its error.
 
-
-def _do(job: bytes, *task: Any) -> Any:
-    """Do a task in another process by its job's function, which is made there."""
+    An error of the package, or a ValueError, comes as it is; of another one, its text.
+    """
     try:
-        return _made(job)(*task)
+        if version != __version__:
+            where = f"{os.uname().nodename} has carolus-env {__version__}, not {version}"
+            raise ValueError(f"{where}: install the same version on all machines")
+        return pickle.dumps((_made(job)(*pickle.loads(task)), None))
     except Exception as error:
-        raise _sendable(error) from None
+        if type(error) is ValueError or type(error).__module__.startswith("carolus_env."):
+            with contextlib.suppress(Exception):  # else its text is sent
+                answer = pickle.dumps((None, error))
+                pickle.loads(answer)
+                return answer
+        failure = WorkerError(f"a worker failed with {message(error)}")
+        failure.traceback = full_traceback(error)
+        return pickle.dumps((None, failure))
 
 
 @lru_cache(maxsize=1)
 def _made(job: bytes) -> Callable[..., Any]:
     function: Callable[..., Any] = pickle.loads(job)()
     return function
-
-
-def _is_of_package(error: Exception) -> bool:
-    """Return whether an error can be raised for the user as it is, a ValueError among them."""
-    return type(error) is ValueError or type(error).__module__.startswith("carolus_env.")
-
-
-def _sendable(error: Exception) -> Exception:
-    """Return an error of the package, or a ValueError, as it is; of another one, its text."""
-    if _is_of_package(error):
-        with contextlib.suppress(Exception):  # else its text is sent
-            copy: Exception = pickle.loads(pickle.dumps(error))
-            return copy
-    result = WorkerError(f"a worker failed with {failures.message(error)}")
-    result.traceback = failures.full_traceback(error)
-    return result
 
 
 # ------------------------------------------------------------------------------------ a cluster
@@ -346,14 +327,16 @@ class WorkerOptions:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.backend == "ray" and find_spec("ray") is None:
-            raise ValueError(f"--backend ray needs the extra 'ray': {failures.install('ray')}")
+            raise ValueError(f"--backend ray needs the extra 'ray': {install('ray')}")
 
 
-def workers_of(options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1) -> Workers:
+def workers_of(
+    options: WorkerOptions, specs: Iterable[str] = (), *, usual: int = 1
+) -> contextlib.AbstractContextManager[Workers]:
     """Return the workers that the options ask for; to be closed."""
     if options.backend == "ray":
         return Cluster(limit=options.workers, specs=specs)
-    return local(options.workers or usual)
+    return ready(options.workers or usual)
 
 
 class Cluster(Workers):
@@ -368,8 +351,7 @@ class Cluster(Workers):
         try:
             import ray
         except ModuleNotFoundError as error:
-            text = f"a cluster needs the extra 'ray': {failures.install('ray')}"
-            raise WorkerError(text) from error
+            raise WorkerError(f"a cluster needs the extra 'ray': {install('ray')}") from error
         self._ray, self._limit = ray, limit
         self._counted, self._processors = -_COUNTED_FOR, 0
         self._ours = not ray.is_initialized()
@@ -381,7 +363,7 @@ class Cluster(Workers):
                     ray.init(address, runtime_env=env, logging_level="error", **quiet)
                 except Exception as error:  # Ray raises it as it is where a node starts too slowly
                     raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
-        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_call)
+        self._remote = cache(ray.remote(num_cpus=1, max_retries=RETRIES))
 
     @property
     def count(self) -> int:
@@ -396,40 +378,27 @@ class Cluster(Workers):
         return self._limit or QUEUED * self.count
 
     def submit(self, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        result = self._task.remote(__version__, pickle.dumps((task, arguments, named)))
-        future: Future[Any] = result.future()
+        future: Future[Any] = self._remote(task).remote(*arguments, **named).future()
         return future
 
-    def explained(self, error: BaseException) -> BaseException:
-        """Return the error that a task raised, or one of Ray in a line."""
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, Exception) and _is_of_package(cause):
-            return cause
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        if isinstance(error, self._ray.exceptions.RayTaskError):
-            return WorkerError(f"a machine of the cluster could not do a task: {lines[-1].strip()}")
-        return WorkerError(
-            f"a task was lost {RETRIES + 1} times, with its process or its machine; did an agent "
-            "crash Python, or is there too little memory? "
-            f"{type(error).__name__}: {lines[0].strip()}"
-        )
+    def result(self, future: Future[Any]) -> Any:
+        try:
+            return super().result(future)
+        except self._ray.exceptions.RayError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            text = f"a machine of the cluster could not do a task: {lines[-1]}"
+            if not isinstance(error, self._ray.exceptions.RayTaskError):
+                text = (
+                    f"a task was lost {RETRIES + 1} times, with its process or its machine; did an "
+                    "agent crash Python, or is there too little memory? "
+                    f"{type(error).__name__}: {lines[0]}"
+                )
+            raise WorkerError(text) from error
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         # Tasks are not cancelled: Ray can end this process where one is done then (ray#54798).
         if self._ours and self._ray.is_initialized():
             self._ray.shutdown()
-
-
-def _do_call(version: str, call: bytes) -> Any:
-    """Do a task in one of Ray's processes."""
-    if version != __version__:
-        where = f"{os.uname().nodename} has carolus-env {__version__}, not {version}"
-        raise ValueError(f"{where}: install the same version on all machines")
-    task, arguments, named = pickle.loads(call)
-    return task(*arguments, **named)
-
-
-# ------------------------------------------------------------------------------------ files
 
 
 @contextlib.contextmanager

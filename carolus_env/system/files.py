@@ -150,7 +150,7 @@ def _locked_file(lock: Path, name: str) -> IO[bytes]:
     while True:
         file = lock.open("a+b", buffering=0)
         try:
-            _lock(file)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _WITHOUT_LOCKS:
                 text = f"{name}: this file system has no locks ({error.strerror}): nothing keeps "
@@ -167,10 +167,6 @@ def _locked_file(lock: Path, name: str) -> IO[bytes]:
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return file
         file.close()
-
-
-def _lock(file: IO[bytes]) -> None:
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _resolved(path: PathLike) -> tuple[Path, os.stat_result | None]:

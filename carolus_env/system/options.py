@@ -31,9 +31,21 @@ Options = TypeVar("Options")
 End: TypeAlias = float | None
 
 
+class UserError(Exception):
+    """An error that the user can correct; the text says how, in a line."""
+
+    def __init__(self, text: str = "", code: int = 2, details: str = "") -> None:
+        super().__init__(text)
+        self.code = code  # of a command that ends by it
+        self.details = details  # further lines, for standard error
+
+
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A text, a path, or a tuple of texts; what is of type object is checked by whom it is for."""
+    """A number, a word of several, true or false, a text, a path, or a tuple of texts.
+
+    What is of type object is checked by whom it is for.
+    """
 
     default: Any
     about: str  # a description in a few words
@@ -52,75 +64,47 @@ class Option:
         if value is None and self.or_none:
             return None
         try:
-            return self._checked(value)
+            if self.kind in (int, float):
+                return (whole_number if self.kind is int else number)("", value, *self._ends())
+            if self.kind is Path:
+                if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
+                    raise ValueError
+                return Path(value).expanduser()
+            if self.kind is tuple and all(isinstance(text, str) for text in value):
+                return tuple(instance("", value, (list, tuple), ""))
+            if self.among and value not in self.among:
+                raise ValueError
+            return instance("", value, self.kind, "")
         except (ValueError, TypeError):
             raise ValueError(f"{name} must be {self.describe()}, got {shown(value)}") from None
 
     def parse(self, text: str) -> Any:
         """Parse a value as users write it; a text that is none of its type stays a text."""
-        return None if self.or_none and text.lower() == "none" else self._parsed(text)
-
-    def describe(self) -> str:
-        """Return the allowed values, in words."""
-        return self._words() + (" or None" if self.or_none and self.default is not None else "")
-
-    def _checked(self, value: Any) -> Any:
-        if self.kind is Path:
-            if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
-                raise ValueError
-            return Path(value).expanduser()
-        if self.kind is tuple and all(isinstance(text, str) for text in value):
-            return tuple(instance("", value, (list, tuple), ""))
-        return instance("", value, self.kind, "")
-
-    def _parsed(self, text: str) -> Any:
-        return text
-
-    def _words(self) -> str:
-        if self.kind is Path:
-            return "a folder" if self.metavar == "FOLDER" else "a path"
-        return "a list of texts" if self.kind is tuple else "a text"
-
-
-class Number(Option):
-    """A number: whole, or any."""
-
-    def _ends(self) -> tuple[End, ...]:
-        return (*(self.among or (None, None)), self.above, self.below)
-
-    def _checked(self, value: Any) -> Any:
-        return (whole_number if self.kind is int else number)("", value, *self._ends())
-
-    def _parsed(self, text: str) -> Any:
-        if self.kind is float or re.fullmatch(r"[+-]?[0-9_]{1,30}", text):
+        if self.or_none and text.lower() == "none":
+            return None
+        if self.kind is bool:
+            return {"true": True, "false": False}.get(text.lower(), text)
+        if self.kind is float or (self.kind is int and re.fullmatch(r"[+-]?[0-9_]{1,30}", text)):
             with suppress(ValueError):
                 return self.kind(text)
         return text
 
-    def _words(self) -> str:
-        return _limits(self.kind, *self._ends())
+    def describe(self) -> str:
+        """Return the allowed values, in words."""
+        if self.kind in (int, float):
+            words = _limits(self.kind, *self._ends())
+        elif self.kind is Path:
+            words = "a folder" if self.metavar == "FOLDER" else "a path"
+        elif self.among:
+            words = " or ".join(self.among)
+        elif self.kind is bool:
+            words = "true or false"
+        else:
+            words = "a list of texts" if self.kind is tuple else "a text"
+        return words + (" or None" if self.or_none and self.default is not None else "")
 
-
-class Word(Option):
-    """One of several words."""
-
-    def _checked(self, value: Any) -> Any:
-        if not isinstance(value, str) or value not in self.among:
-            raise ValueError
-        return value
-
-    def _words(self) -> str:
-        return " or ".join(self.among)
-
-
-class Flag(Option):
-    """True or false."""
-
-    def _parsed(self, text: str) -> Any:
-        return {"true": True, "false": False}.get(text.lower(), text)
-
-    def _words(self) -> str:
-        return "true or false"
+    def _ends(self) -> tuple[End, ...]:
+        return (*(self.among or (None, None)), self.above, self.below)
 
 
 def option(
@@ -128,9 +112,13 @@ def option(
 ) -> Any:
     """Return a field of a dataclass; ``kind``: where the default's type is not the values'."""
     kind = kind or (Path if isinstance(default, Path) else type(default))
-    made = {int: Number, float: Number, bool: Flag}.get(kind, Word if among else Option)
     rest["or_none"] = rest.get("or_none", default is None)
-    return field(default=default, metadata={"option": made(default, about, kind, among, **rest)})
+    return field(default=default, metadata={"option": Option(default, about, kind, among, **rest)})
+
+
+def argument(about: str, metavar: str, default: Any = REQUIRED, *, kind: type = tuple) -> Any:
+    """Return a field for the words of a command line that belong to no option."""
+    return option(default, about, kind=kind, positional=True, metavar=metavar)
 
 
 def group(kind: type, heading: str) -> Any:
@@ -232,13 +220,11 @@ def described(kind: type[Options]) -> type[Options]:
 
 def whole_number(name: str, value: Any, low: End = None, high: End = None, *ends: End) -> int:
     """Check a value, ``low`` to ``high``, and ``above`` and ``below`` others; return an int."""
-    try:
-        result = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        result = None
-    if result is None or not _within(result, low, INT64_MAX if high is None else high, *ends):
-        raise ValueError(f"{name} must be {_limits(int, low, high, *ends)}, got {shown(value)}")
-    return result
+    with suppress(TypeError):
+        result = integer(name, value)
+        if _within(result, low, INT64_MAX if high is None else high, *ends):
+            return result
+    raise ValueError(f"{name} must be {_limits(int, low, high, *ends)}, got {shown(value)}")
 
 
 def number(

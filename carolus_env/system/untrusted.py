@@ -4,6 +4,7 @@ Their readers run no code, take time and memory in proportion to what they are g
 limited, pass nothing unchecked to a kernel, and raise one kind of error, in short printable ASCII:
 `DataError` here, which they raise again as an error of their own. Trusted are Python files and
 programs that a user names, a training run's own folder, compiled kernels, and worker processes.
+Texts of errors are here too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+import sysconfig
+import traceback
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
@@ -24,6 +28,9 @@ class DataError(ValueError):
 
 
 LONGEST_SHOWN: Final = 300  # characters of a value in an error text
+
+_PACKAGE: Final = str(Path(__file__).parent.parent)
+_LIBRARY_PATHS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
 
 _KINDS: Final = {
     int: "a whole number",
@@ -67,6 +74,29 @@ def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
     letters = text[: longest + 1]
     start = "".join(each if " " <= each <= "~" else ascii(each)[1:-1] for each in letters)
     return start if len(start) <= longest else start[:longest] + " ..."
+
+
+def message(error: BaseException) -> str:
+    """Return another one's error in a line, with the innermost place in their code that led to it.
+
+    ``"KeyError: 'lost' (my_bot.py, line 12)"``; no place where there is none.
+    """
+    try:
+        reason = str(error)
+    except BaseException:  # of a class whose own text fails
+        reason = ""
+    text = type(error).__name__ + (f": {reason}" if reason else "")
+    if isinstance(error, SyntaxError):  # its text says where it is
+        return text
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_LIBRARY_PATHS):
+            return f"{text} ({Path(frame.filename).name}, line {frame.lineno})"
+    return text
+
+
+def full_traceback(error: BaseException) -> str:
+    """Return the error as Python prints it, with every line that led to it."""
+    return "".join(traceback.format_exception(error))
 
 
 def unknown(what: str, name: object, known: Iterable[str], listed: str | None = None) -> str:
