@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parent.parent))
 import carolus_env as ce
 from benchmarks.results import load, short
 from carolus_env import bots, evaluation
-from carolus_env.drawing.animation import animation_svg
+from carolus_env.drawing.pictures import animation_svg
 from carolus_env.engine.rules import MOVE, Rules, action_parts
 from carolus_env.evaluation.report import write_report
 from carolus_env.play.api import Api

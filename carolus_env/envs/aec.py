@@ -27,8 +27,7 @@ from pettingzoo.utils.conversions import turn_based_aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from carolus_env import engine
-from carolus_env.drawing.pictures import state_svg
-from carolus_env.drawing.pixels import WIDE, Window, board_pixels
+from carolus_env.drawing.pictures import WIDE, Window, board_pixels, state_svg
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions

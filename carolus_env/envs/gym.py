@@ -22,7 +22,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from carolus_env import engine
-from carolus_env.drawing.pixels import WIDE, Window, board_pixels
+from carolus_env.drawing.pictures import WIDE, Window, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import Ints, States
