@@ -53,9 +53,9 @@ FAULTS = [
     ("the first later meeting has the streams of meeting 0", "engine/setup.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
     ("all seats roll by seat 0's generator", K + "turns.py", 's["generator"] = dice[row, seat]', 's["generator"] = dice[row, 0]', "nojit:dealing chance dealing"),
     # arena and evaluation
-    ("a shared win counts as a win", E + "pairing.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),
-    ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
-    ("every game is of the first seating", E + "seating.py", "self.seatings[seatings]]", "self.seatings[seatings * 0]]", "tournament"),
+    ("a shared win counts as a win", E + "games.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),
+    ("values of a deal count as independent", E + "games.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
+    ("every game is of the first seating", E + "schedules.py", "self.seatings[seatings]]", "self.seatings[seatings * 0]]", "tournament"),
     ("two seats are as strong as one", E + "ratings.py", "np.log(evidence.seats[0] / evidence.seats[1])", "0 * evidence.seats[0]", "ratings"),
     ("other rules are resumed", E + "journal.py", "{**each.to_dict(), **each.rules.to_dict()}", "each.to_dict()", "tournament"),
     # learners and networks
@@ -91,7 +91,7 @@ FAULTS = [
     ("final infos do not tell of a forfeit", "envs/gym.py", "final_info, over = self._info(ended.rows, ended)", "final_info, over = self._info(ended.rows)", "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
     ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == rules.DISC)', "0", "nojit:notation"),
-    ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
+    ("a test takes the deviation of no hypothesis", E + "schedules.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "    if start in asks and stop():\n        return\n    try:", "    try:", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),

@@ -17,7 +17,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import journal, ladder
 from carolus_env.evaluation.games import Results
 from carolus_env.evaluation.rollouts import value_function
-from carolus_env.evaluation.seating import Plan
+from carolus_env.evaluation.schedules import Plan
 from carolus_env.evaluation.suite import Suite, measure, shipped
 from carolus_env.system import untrusted
 from carolus_env.system.files import locked, write_json

@@ -16,7 +16,7 @@ import numpy as np
 
 from carolus_env.engine.rules import REASON_NAMES
 from carolus_env.evaluation.games import Results, result_type
-from carolus_env.evaluation.seating import Plan
+from carolus_env.evaluation.schedules import Plan
 from carolus_env.system.files import Log, json_line, read_lines
 from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import DataError, check, cut, expect, get, parse_json, shown

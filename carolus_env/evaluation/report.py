@@ -24,8 +24,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from carolus_env.evaluation.games import Progress
-from carolus_env.evaluation.summary import Summary, anchor, labels
-from carolus_env.evaluation.tournament import Tournament
+from carolus_env.evaluation.tournament import Summary, Tournament, anchor, labels
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.files import write_file
 

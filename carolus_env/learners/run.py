@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from carolus_env import learners
 from carolus_env.bots import Agent
-from carolus_env.evaluation import ladder, placing
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.ratings import ANCHOR
 from carolus_env.learners.options import RunConfig
 from carolus_env.networks.files import Model, file_of
 from carolus_env.system import untrusted
@@ -104,7 +105,7 @@ class Progress(NamedTuple):
     left: float | None  # seconds that remain, evaluations included, roughly; None: not known
     detail: str  # what is compiled, or how many games against whom; else empty
     loss: float | None  # recent mean loss; None: not known
-    evaluation: placing.Evaluation | None  # that has just ended
+    evaluation: ladder.Evaluation | None  # that has just ended
 
 
 @dataclass
@@ -112,7 +113,7 @@ class Curve:
     """Measurements of a run so far, the content of ``curve.json``.
 
     A point has ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and the learner's metrics
-    or what `placing.Evaluation` has.
+    or what `ladder.Evaluation` has.
     """
 
     training: list[dict[str, Any]] = field(default_factory=list)
@@ -283,7 +284,7 @@ class Run:
         """Compile what evaluations need, while the learner learns."""
         if self._prepared is None:
             agent, rules = self.agent(self.snapshot()), self.config.rules
-            self._prepared = _begin(lambda: placing.prepare(agent, rules))
+            self._prepared = _begin(lambda: ladder.prepare(agent, rules))
         return self._prepared
 
     def _wait(self, work: Future[None]) -> None:
@@ -311,7 +312,7 @@ class Run:
         if self.clock.phase:
             self._tell()
 
-    def _tell(self, detail: str = "", evaluation: placing.Evaluation | None = None) -> None:
+    def _tell(self, detail: str = "", evaluation: ladder.Evaluation | None = None) -> None:
         """Show the progress."""
         loss = self.learner.metrics().get("loss") if self.done > self._noted else None
         if loss is None and self.curve.training:
@@ -371,9 +372,9 @@ class Run:
         """Return the bot that plays a model in evaluations."""
         return self.learner.agent(model)
 
-    def _measure(self, games: int, model: Model[Any]) -> placing.Evaluation:
+    def _measure(self, games: int, model: Model[Any]) -> ladder.Evaluation:
         config, points = self.config, self.curve.evaluation
-        return placing.evaluate(
+        return ladder.evaluate(
             self.agent(model),
             config.rules,
             games,
@@ -384,7 +385,7 @@ class Run:
             advance=lambda spec, games: self._tell(f"{games:,} games against {spec}"),
         )
 
-    def _evaluate(self, model: Model[Any], games: int) -> placing.Evaluation:
+    def _evaluate(self, model: Model[Any], games: int) -> ladder.Evaluation:
         """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
 
         Return the evaluation of the best network so far, by at most so many games against each.
@@ -407,7 +408,7 @@ class Run:
                 return self._measure(games, type(model).load(best))
             return result
 
-    def _add_point(self, result: placing.Evaluation) -> None:
+    def _add_point(self, result: ladder.Evaluation) -> None:
         """Add an evaluation to the curve, in the place of another one of the same network."""
         points = self.curve.evaluation
         if points and points[-1][self.config.unit] == self.done:
@@ -418,12 +419,12 @@ class Run:
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
         if result.regret is not None:
             values["suite_regret"] = result.regret[0]
-        for spec in (ladder.ANCHOR, *self.config.eval_bots):
+        for spec in (ANCHOR, *self.config.eval_bots):
             values[spec] = result.results[spec]["win_rate"]
         self._log({f"evaluation/{name}": value for name, value in values.items()})
         self._tell(evaluation=result)
 
-    def finish(self) -> placing.Evaluation:
+    def finish(self) -> ladder.Evaluation:
         """Save the last network, evaluate the best one, and write ``result.json``."""
         model = self.snapshot()
         model.save(self.folder / "final")
