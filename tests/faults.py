@@ -73,7 +73,7 @@ FAULTS = [
     ("lost choices are compared to the end", "bots/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if _held.setdefault(str(lock), own) is not own:", "    if _held.setdefault(str(lock), own) is None:", "commands"),
-    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
+    ("games under way are not in a checkpoint", L + "selfplay.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
     ("an agent sees the dice to come", "play/session.py", 'hidden["generator"] = branches(stream, [event])', "hidden[\"generator\"] = game[\"generator\"]", "play_session"),
@@ -95,7 +95,7 @@ FAULTS = [
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "    if start in asks and stop():\n        return\n    try:", "    try:", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
-    ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
+    ("games do not replace a run's minutes", L + "run.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
     ("a bot's turn goes on with another stream", "play/session.py", "            index -= 1  # to", "            break  # to", "play_session play_server"),
     ("a field that does not fit the others passes", "records/position.py", "                raise PositionError(f\"position: {where}{text.format(*got)}\")", "                pass", "state position"),

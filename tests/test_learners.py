@@ -30,9 +30,9 @@ from carolus_env.evaluation.ladder import evaluate
 from carolus_env.evaluation.suite import HALVES, shipped
 from carolus_env.learners import LEARNERS, read_config
 from carolus_env.learners import learner as kind_of
-from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, Scalars, read_checkpoint
+from carolus_env.learners.selfplay import Task, WorkerPool, combine
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, machine
 from carolus_env.system.arrays import from_bytes

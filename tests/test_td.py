@@ -20,8 +20,8 @@ from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, TEAMS, Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.learners import td
-from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.run import Run
+from carolus_env.learners.selfplay import WorkerPool
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.networks.inputs import encode_all
 from carolus_env.networks.network import Weights, values

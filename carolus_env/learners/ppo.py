@@ -22,9 +22,8 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, start_anew
-from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate
-from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
-from carolus_env.learners.run import Arrays
+from carolus_env.learners.run import Arrays, algorithm, every, rate
+from carolus_env.learners.selfplay import SelfPlayConfig, SelfPlayLearner, Stats, Task
 from carolus_env.networks import backward, network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights

@@ -17,17 +17,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import learners
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, make
+from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import ANCHOR
-from carolus_env.learners.options import RunConfig
 from carolus_env.networks.files import Model, file_of
 from carolus_env.system import untrusted
 from carolus_env.system.arrays import from_bytes, to_bytes
@@ -37,6 +38,7 @@ from carolus_env.system.compiler import notice
 from carolus_env.system.failures import UserError
 from carolus_env.system.files import Log, write_file, write_json
 from carolus_env.system.machine import provenance
+from carolus_env.system.options import check_fields, group, option
 
 COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
 """The phases of a run, each with its seconds in ``result.json``."""
@@ -49,8 +51,138 @@ _BEFORE_ANY: Final = 0.15  # assumed time of evaluations in that of learning, be
 _FINAL: Final = 3  # the final evaluation takes about this many times as long as another one
 
 
+# ------------------------------------------------------------------------------------ options
+
+SLOWEST: Final = 1e-9  # the lowest learning rate: float32 weights of 0.01 do not feel a lower one
+FLAT: Final = "share of the run in which the learning rate stays; then it decays geometrically"
+
+algorithm: Final = partial(option, heading="algorithm")
+network: Final = partial(option, heading="network")
+evaluation: Final = partial(option, heading="evaluation")
+
+
+def every(default: int, unit: str, what: str = "evaluations, each with a checkpoint") -> Any:
+    """Return an option of decisions or games between two evaluations, or other events."""
+    return evaluation(default, f"{unit} between two {what}", among=(1, None))
+
+
+def rate(default: float, about: str, heading: str = "") -> Any:
+    """Return an option of a learning rate."""
+    return option(default, about, among=(SLOWEST, None), below=1, heading=heading)
+
+
+@dataclass
+class RunConfig(ABC):
+    """Rules, names and evaluations of a training run."""
+
+    learner_name: ClassVar[str]  # as files and the command line give it
+    unit: ClassVar[str]  # of the run: decisions or games learnt from
+    length: ClassVar[str]  # name of the option that says how many of them
+    bot: ClassVar[str] = ""  # name of the bot that plays the models; empty: that of the learner
+    hint: ClassVar[str] = ""  # advice that is printed when a run starts
+
+    rules: Rules = group(Rules, "rules")
+
+    minutes: float | None = option(
+        None,
+        "minutes of learning by the clock, instead of a number of decisions or games; compiling "
+        "and evaluating come on top. Such a run is not reproducible: it learns as much as it can",
+        kind=float,
+        above=0,
+    )
+    seed: int = option(1, "seed of games, network and sampling", among=(0, 2**64 - 1))
+    name: str | None = option(
+        None, "the run's folder is RUNS/NAME; by default learner, players, seed and time", kind=str
+    )
+    runs: Path = option(Path("runs"), "the folder of all runs", metavar="FOLDER")
+
+    eval_every: int = every(250_000, "decisions or games")
+    curve_every: int = every(1, "decisions or games", "points of the curve")
+    eval_games: int = evaluation(
+        100,
+        "most games against each agent in an evaluation; fewer where the interval is narrow",
+        among=(1, None),
+    )
+    final_games: int = evaluation(
+        600, "most games against each agent in the final evaluation", among=(1, None)
+    )
+    eval_bots: tuple[str, ...] = evaluation(
+        (),
+        "bots that are met in evaluations besides planner and rungs of the ladder, by spec",
+        metavar="BOT",
+    )
+    eval_suite: str | None = evaluation(
+        None,
+        "half of the suite to measure mean regret on, too; the other half is for publication",
+        kind=str,
+        among=("learn",),
+    )
+    checkpoint_every: int | None = evaluation(
+        None,
+        "decisions or games between two checkpoints; by default one at each evaluation",
+        kind=int,
+        among=(1, None),
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def players(self) -> int:
+        """Players of a game."""
+        return self.rules.players
+
+    @property
+    def resumable(self) -> tuple[str, ...]:
+        """The options that may change when a run is resumed: its length."""
+        return self.length, "minutes"
+
+    @property
+    def budget(self) -> str:
+        """Length of the run, in words."""
+        if self.minutes is not None:
+            return f"{self.minutes:g} minutes of learning, evaluations not counted"
+        return f"{getattr(self, self.length):,} {self.unit}"
+
+    @property
+    def eval_threads(self) -> int:
+        """Threads of evaluations, as many as training uses."""
+        return 1
+
+    def progress(self, done: int, seconds: float) -> float:
+        """Return the fraction of the run, 0 to 1 or more, after decisions or games and seconds."""
+        if self.minutes is not None:
+            return seconds / 60 / self.minutes
+        return done / int(getattr(self, self.length))
+
+    @abstractmethod
+    def round_size(self, done: int) -> int:
+        """Return the decisions or games of the next round, after so many."""
+
+    @abstractmethod
+    def rate_at(self, progress: float) -> float:
+        """Return the learning rate of the next round, after this fraction of the run."""
+
+    def extended(self, changes: Mapping[str, Any]) -> Self:
+        """Return a copy of another length, to continue a run."""
+        if self.length in changes and changes.get("minutes") is not None:
+            raise ValueError(f"a run ends after {self.length} or after minutes: name one of them")
+        instead = {"minutes": None} if self.length in changes else {}
+        return dataclasses.replace(self, **{**instead, **changes})
+
+    def check(self) -> None:
+        """Refuse options that cannot work, before anything starts."""
+        if self.name in ("", "..") or (self.name and self.name != Path(self.name).name):
+            raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
+        for spec in self.eval_bots:
+            make(spec)
+
+
+# ------------------------------------------------------------------------------------ the run
+
+
 class Learner(ABC):
-    """An algorithm, as a run uses it; that of learners by self-play is `pool.WorkerPool`."""
+    """An algorithm, as a run uses it; that of learners by self-play is `selfplay.WorkerPool`."""
 
     Config: ClassVar[type[RunConfig]]  # its hyperparameters
     cpu_seconds = 0.0  # CPU time of learning so far

@@ -35,8 +35,7 @@ from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.setup import derived_seed
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.options import RunConfig, algorithm, every, network, rate
-from carolus_env.learners.run import Arrays, Learner
+from carolus_env.learners.run import Arrays, Learner, RunConfig, algorithm, every, network, rate
 from carolus_env.networks.decisions import LIMITS, DecisionModel, Size, forward, random_weights
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import option
