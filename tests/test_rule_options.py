@@ -94,7 +94,7 @@ def test_the_page_has_every_option():
     pytest.importorskip("starlette")
     from carolus_env.play import server
     from carolus_env.play.api import Api
-    from carolus_env.play.library import Roster
+    from carolus_env.play.session import Roster
 
     menu = Api(Roster()).menu()
     listed = {option["name"]: option for option in menu["options"]}

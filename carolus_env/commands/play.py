@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
-from carolus_env.play.library import Roster
+from carolus_env.play.session import Roster
 from carolus_env.records import RecordError
 from carolus_env.system.command import DONE, command, needs, parse, refuse_unused
 from carolus_env.system.failures import MissingExtraError, UserError
@@ -86,7 +86,7 @@ def _serve(options: PlayOptions, program: str) -> int:
     try:
         from carolus_env.play import server
         from carolus_env.play.api import Api
-        from carolus_env.play.library import GameFile
+        from carolus_env.play.session import GameFile
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "anyio"):
             raise

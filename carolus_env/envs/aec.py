@@ -26,13 +26,12 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from carolus_env import engine
+from carolus_env import engine, envs
 from carolus_env.drawing.pictures import WIDE, Window, board_pixels, state_svg
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States
-from carolus_env.envs import options as shared
 from carolus_env.games.game import Game
 from carolus_env.records import make_record
 from carolus_env.system.options import instance, integer, one_of, seed_number
@@ -77,7 +76,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         "name": "carolus_magnus_v0",
         "render_modes": ["ansi", "rgb_array", "human"],
         "is_parallelizable": False,
-        "render_fps": shared.RENDER_FPS,
+        "render_fps": envs.RENDER_FPS,
     }
 
     def __init__(
@@ -90,22 +89,22 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         **rules: Unpack[RuleOptions],
     ) -> None:
         super().__init__()
-        self.rules = shared.rules_for(raw_env, players, rules)
-        shared.check_options(illegal, observation, render_mode, self.metadata)
+        self.rules = envs.rules_for(raw_env, players, rules)
+        envs.check_options(illegal, observation, render_mode, self.metadata)
         self.illegal, self.render_mode = illegal, render_mode
         self._window = Window("Carolus Magnus") if render_mode == "human" else None
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
-        self.state_space = shared.observation_box(players, self._dtype)
+        self.state_space = envs.observation_box(players, self._dtype)
         # PettingZoo declares both, and some libraries read them instead of calling the methods.
         self.observation_spaces = {
-            agent: shared.with_mask(shared.observation_box(players, self._dtype), ACTIONS)
+            agent: envs.with_mask(envs.observation_box(players, self._dtype), ACTIONS)
             for agent in self.possible_agents
         }
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
-        self._game: Game = cast(Game, shared.NotStarted())
+        self._game: Game = cast(Game, envs.NotStarted())
         self._actions: list[int] = []
         self.agents: list[str] = []
 
@@ -133,7 +132,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
-        shared.check_reset_options(options, (*shared.RESET_OPTIONS, "options"))
+        envs.check_reset_options(options, (*envs.RESET_OPTIONS, "options"))
         if "options" in options:  # which PettingZoo's own test passes
             gymnasium.logger.warn("reset: the option 'options' is ignored")
         random = self._random
@@ -142,7 +141,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         elif options:  # which may be refused, and then nothing was drawn
             random = copy.deepcopy(random)
         drawn = int(random.integers(2**63))
-        self._start = shared.first_game(self.rules, options, drawn, seed)
+        self._start = envs.first_game(self.rules, options, drawn, seed)
         self._random = random
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)
@@ -279,7 +278,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     def _repr_svg_(self) -> str | None:
         """Return the board, for a notebook; None before the first `reset`."""
-        if isinstance(self._game, shared.NotStarted):
+        if isinstance(self._game, envs.NotStarted):
             return None
         return state_svg(self._game.states[0], last=self.last_decision())
 

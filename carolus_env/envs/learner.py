@@ -22,7 +22,7 @@ from carolus_env.engine import chance, observation
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
-from carolus_env.envs.options import games_from, observation_box
+from carolus_env.envs import games_from, observation_box
 from carolus_env.system.options import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
@@ -125,7 +125,7 @@ class LearnerGames:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
                 A game depends on its seed alone. None: drawn by the generators of these games, or
                 from the operating system where all are started.
-            starts: for each row some of `envs.options.RESET_OPTIONS`.
+            starts: for each row some of `envs.RESET_OPTIONS`.
 
         Raises:
             ValueError: for a start that is impossible or over, or ends before its learner decides.

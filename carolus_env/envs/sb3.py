@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
+from carolus_env.envs import RENDER_FPS
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.envs.learner import FinishedGames, Opponents
-from carolus_env.envs.options import RENDER_FPS
 from carolus_env.system.failures import MissingExtraError
 from carolus_env.system.options import array, instance, one_of, seed_number, whole_number
 
@@ -87,7 +87,7 @@ class CarolusVecEnv(VecEnv):
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start new games, as `set_options` says (`envs.options.RESET_OPTIONS`).
+        """Start new games, as `set_options` says (`envs.RESET_OPTIONS`).
 
         The first games, and those after a call of `seed`, depend on the seed alone; later ones
         continue the games' generators. An impossible option is a ValueError.

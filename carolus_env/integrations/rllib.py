@@ -22,9 +22,8 @@ from gymnasium import spaces
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import OPTIONS
 from carolus_env.engine.state import Ints, States
-from carolus_env.envs import turns
+from carolus_env.envs import check_reset_options, turns
 from carolus_env.envs.aec import raw_env
-from carolus_env.envs.options import check_reset_options
 from carolus_env.integrations.agents import DecisionAgent, TurnAgent
 from carolus_env.system.untrusted import only
 

@@ -30,8 +30,17 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import STATE
 from carolus_env.notation import descriptions, to_line
-from carolus_env.play.library import LEVELS, GameFile, Roster, RosterError
-from carolus_env.play.session import Hint, Replay, Session, agents_of, hint
+from carolus_env.play.session import (
+    LEVELS,
+    GameFile,
+    Hint,
+    Replay,
+    Roster,
+    RosterError,
+    Session,
+    agents_of,
+    hint,
+)
 from carolus_env.system import failures, options
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.untrusted import check, get

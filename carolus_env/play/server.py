@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from carolus_env.engine.rules import Rules
 from carolus_env.play.api import REQUESTS, Api
-from carolus_env.play.library import LEVELS, Roster
+from carolus_env.play.session import LEVELS, Roster
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.untrusted import check, only, parse_json
 

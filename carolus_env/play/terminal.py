@@ -25,8 +25,7 @@ from carolus_env.engine.state import single
 from carolus_env.notation import descriptions
 from carolus_env.notation.moves import counted
 from carolus_env.notation.positions import TEAM_LETTERS
-from carolus_env.play.library import Roster
-from carolus_env.play.session import Session
+from carolus_env.play.session import Roster, Session
 from carolus_env.play.session import hint as ask_hint
 from carolus_env.records import Record, RecordError
 from carolus_env.system import failures
