@@ -180,7 +180,6 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
 
 
 def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
-    """Yield a territory's number and castle."""
     x, y = polar(pieces.NUMBER_RADIUS, angle_of(territory))
     number = territory % rules.TERRITORIES
     if owner == NOBODY:
@@ -261,7 +260,6 @@ def _joined(numbers: Sequence[int]) -> str:
 
 
 def _middle(scene: Scene) -> Iterator[str]:
-    """Yield the round, what is due, the last decision, supply and playing order."""
     data = scene.data
     head = f"round {data['round']}" if data["round"] else "set-up"
     yield _line(310, "game over" if scene.phase == "over" else head, 21, "f-soft")
@@ -308,7 +306,6 @@ def _middle(scene: Scene) -> Iterator[str]:
 
 
 def _line(y: float, content: str, size: float, kind: str) -> str:
-    """Return a line of text in the middle."""
     return pieces.text(pieces.CENTRE, y, content, size, kind)
 
 

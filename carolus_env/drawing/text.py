@@ -31,8 +31,7 @@ EMPEROR_LOOK: Final = "38;5;16;48;5;214"
 _BOLD, _END = "1", "\x1b[0m"
 _UNIT = re.compile(r"(?:\x1b\[[0-9;]+m)*[^\x1b](?:\x1b\[0m)*")  # a character with its style
 
-Paint = Callable[[str, str], str]
-"""Styles a text, or returns it unchanged."""
+Paint = Callable[[str, str], str]  # styles a text, or returns it unchanged
 
 
 def painted(text: str, look: str) -> str:

@@ -85,8 +85,7 @@ class LearnerGames:
     """
 
     watcher: Any = None
-    actions: int = ACTIONS
-    """`step` takes numbers below this."""
+    actions: int = ACTIONS  # `step` takes numbers below this
 
     def __init__(
         self,

@@ -144,11 +144,9 @@ class TurnGames(LearnerGames):
     # -------------------------------------------------------------------------------- decisions
 
     def box(self, dtype: np.dtype[Any]) -> spaces.Box:
-        """Return the space of a learner's rows."""
         return self.turns.box(self.rules.players)
 
     def actions_of(self, number: int) -> list[int]:
-        """Return the actions, in order, of a candidate in the first game."""
         return self._listed.actions_of(self.states, 0, number)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
@@ -159,7 +157,6 @@ class TurnGames(LearnerGames):
         return out
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Copy `rows` into ``out``."""
         out[:] = self.rows
         return out
 
@@ -168,7 +165,6 @@ class TurnGames(LearnerGames):
         return np.zeros((len(ended.rows), *self.rows.shape[1:]), dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
-        """Return `choices` and `left_out`."""
         return {"choices": self.choices, "left_out": self.left_out}
 
     # -------------------------------------------------------------------------------- inside
@@ -195,7 +191,6 @@ class TurnGames(LearnerGames):
         return deciding
 
     def _prepare(self, rows: Rows) -> None:
-        """List the candidates in these rows."""
         list_in_games(self.states, rows, self._lists, self._view, self._listed)
 
 
@@ -211,11 +206,9 @@ def list_in_games(
         listed.left_out[g] = candidates.scratch.total[0] - listed.counts[g]
 
 
-AHEAD: Final = 8
-"""Number of regions ahead of the Emperor that have entries of their own."""
+AHEAD: Final = 8  # number of regions ahead of the Emperor that have entries of their own
 KINDS: Final = ("disc", "crown", "turn")
-LIMIT: Final = 8.0
-"""Entries lie from -LIMIT to LIMIT; none but a rare count is cut off there."""
+LIMIT: Final = 8.0  # entries lie from -LIMIT to LIMIT; none but a rare count is cut off there
 
 
 class Block(NamedTuple):

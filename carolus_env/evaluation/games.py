@@ -29,8 +29,7 @@ from carolus_env.system import cancellation, failures
 from carolus_env.system.arrays import F64
 from carolus_env.system.options import instance, whole_number
 
-SIDE_BY_SIDE: Final = 4096
-"""Most games in play at once."""
+SIDE_BY_SIDE: Final = 4096  # most games in play at once
 
 Progress = Callable[[int], None]
 """A function of the number of finished games, called whenever it grows."""
@@ -88,13 +87,11 @@ def make_agents(agents: Iterable[AgentLike]) -> list[Agent]:
     result = []
     for agent in agents:
         key = agent if isinstance(agent, str) else id(agent)
-        if key not in made:
-            try:
-                made[key] = make(agent)
-            except Exception as error:  # a user's file or model can fail in any way
-                name = agent if isinstance(agent, str) else getattr(agent, "name", "agent")
-                raise agent_error(error, name, f": {error}") from error
-        result.append(made[key])
+        try:
+            result.append(made[key] if key in made else made.setdefault(key, make(agent)))
+        except Exception as error:  # a user's file or model can fail in any way
+            name = agent if isinstance(agent, str) else getattr(agent, "name", "agent")
+            raise agent_error(error, name, f": {error}") from error
     return result
 
 
@@ -153,8 +150,7 @@ def play_and_record(
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
     """Return the record of a game, from the actions that `play_and_record` returned for it."""
     deals = Deals.of(seed, np.array([deal]))
-    start = deals.games(rules, roll=False)
-    return make_record(start, actions.tolist(), dice=deals.dice()[0])
+    return make_record(deals.games(rules, roll=False), actions.tolist(), dice=deals.dice()[0])
 
 
 def _side_by_side(
@@ -260,25 +256,17 @@ class PairingResult:
     """The result of two agents against each other; pairs are in the order of ``agents``."""
 
     agents: tuple[str, str]
-    deals: int
-    """Deals, each played in every seating."""
+    deals: int  # each played in every seating
     games: int
-    wins: tuple[int, int]
-    """Games that this agent's seats alone have won."""
-    draws: int
-    """Games that neither has won alone: shared, or cut off."""
-    win_rate: tuple[float, float]
-    """See `pairing_result`: 0.5 each between equals, 1 for all wins."""
-    ci95: tuple[tuple[float, float], tuple[float, float]]
-    """95 % interval (low, high) of each win rate."""
+    wins: tuple[int, int]  # games that this agent's seats alone have won
+    draws: int  # games that neither has won alone: shared, or cut off
+    win_rate: tuple[float, float]  # see `pairing_result`: 0.5 each between equals, 1 for all wins
+    ci95: tuple[tuple[float, float], tuple[float, float]]  # 95 % interval of each win rate
     mean_rounds: float
-    mean_castles: tuple[float, float]
-    """Castles in play of the agent's team at the end; the mean of its seats' teams."""
-    ends: dict[str, int]
-    """Number of games by the reason for their end (`rules.REASON_NAMES`)."""
+    mean_castles: tuple[float, float]  # in play at the end; the mean of its seats' teams
+    ends: dict[str, int]  # games by the reason for their end (`rules.REASON_NAMES`)
     decisions: tuple[int, int]
-    seconds: tuple[float, float]
-    """Time that each agent took for its decisions."""
+    seconds: tuple[float, float]  # time that each agent took for its decisions
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON."""
@@ -299,7 +287,7 @@ def pairing_result(
     Raises:
         ValueError: when there is no game to count.
     """
-    first, second = agents[pair[0]], agents[pair[1]]
+    first, second = (agents[k] for k in pair)
     seats = np.stack([results["table"] == k for k in pair])
     met = seats.any(axis=2).all(axis=0) & (seats[0] | seats[1]).all(axis=1)
     results, seats = results[met], seats[:, met]
@@ -310,8 +298,9 @@ def pairing_result(
     low, high = mean_interval(scores[0], results["deal"])
     rate = float(scores[0].mean())
     castles = [float(np.average(results["castles"], weights=m, axis=1).mean()) for m in seats]
-    decisions = (results["decisions"] * seats).sum(axis=(1, 2)).tolist()
-    seconds = (results["seconds"] * seats).sum(axis=(1, 2)).tolist()
+    decisions, seconds = (
+        (results[name] * seats).sum(axis=(1, 2)).tolist() for name in ("decisions", "seconds")
+    )
     return PairingResult(
         agents=(first, second),
         deals=len(np.unique(results["deal"])),
@@ -362,8 +351,7 @@ def play_pairing(
         raise ValueError(f"agents must be two, got {len(agents)}")
     pair = make(agents[0]), make(agents[1])
     names = pair[0].name, pair[1].name
-    deals = deals_for(games, len(seatings_of(rules)))
-    plan = Plan(rules, names, deals=deals, seed=seed)
+    plan = Plan(rules, names, deals=deals_for(games, len(seatings_of(rules))), seed=seed)
     warm_up(pair, rules)
     results = play_games(plan.fixtures(0, plan.games), pair, rules, seed=seed, progress=progress)
     return pairing_result(names, results)
@@ -398,10 +386,7 @@ def mean_interval(values: F64, deals: npt.NDArray[np.int64] | None = None) -> tu
 
 
 def _student(n: int, z: float) -> float:
-    """Return Student's quantile of n degrees of freedom for the normal quantile z.
-
-    Abramowitz and Stegun 26.7.5: at 5 degrees it is 0.1 % off for a two-sided 95 %.
-    """
+    """Return Student's quantile of n degrees for the normal one (Abramowitz and Stegun 26.7.5)."""
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -21,8 +21,7 @@ from carolus_env.system.files import Log, json_line, read_lines
 from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import DataError, check, cut, expect, get, parse_json, shown
 
-Sources = Sequence[Mapping[str, str]]
-"""What each agent of a plan plays by, see `bots.fingerprint`."""
+Sources = Sequence[Mapping[str, str]]  # what each agent of a plan plays by, see `bots.fingerprint`
 
 FORMAT: Final[dict[str, str | int]] = {"format": "carolus-tournament", "version": 1}
 FIELDS: Final = {

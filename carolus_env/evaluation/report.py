@@ -61,7 +61,6 @@ p{color:#6b6b6b}pre{overflow-x:auto;font-size:.9rem}svg{max-width:100%;height:au
 
 
 def _page(summary: Summary, drawn: str) -> str:
-    """Return the page: HTML that needs no other file."""
     ends = summary["play"]["ends"]
     shares = [f"{percent(n / sum(ends.values()), 1)} % by {spaced(end)}" for end, n in ends.items()]
     notes = ["400 Elo points are odds of 10 to 1; in brackets the 95 % interval."]
@@ -129,7 +128,6 @@ _SETTINGS: Final[dict[Any, Any]] = {
 
 
 def _plots(lines: Sequence[StandingsRow]) -> dict[str, bytes]:
-    """Return the plot of the ratings as files by name."""
     import matplotlib
 
     files, metadata = {}, {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
@@ -183,8 +181,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
 
 BLUE, VERMILION = "#0072b2", "#d55e00"
 """More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
-WIDE: Final = 100_000
-"""Characters of a line, where nothing limits it."""
+WIDE: Final = 100_000  # characters of a line, where nothing limits it
 
 _LONGEST_NAME: Final = 32
 _NAME: Final = 9  # least width of a column of names
@@ -226,7 +223,6 @@ class Table(NamedTuple):
     words: Sequence[int] = ()  # further columns that are aligned on the left
 
     def texts(self) -> list[list[str]]:
-        """Return heads and rows as text."""
         return [[*self.heads], *([cell.plain for cell in row] for row in self.rows)]
 
     def fitted(self, width: int) -> RenderableType:

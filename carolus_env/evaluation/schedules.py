@@ -30,8 +30,7 @@ SCHEDULES: Final = ("round_robin", "field")
 """Schedules of a tournament: every pair of agents; the first agent against each of the others."""
 ALONE: Final = "alone"
 """A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
-MOST_GAMES: Final = 10**8
-"""Maximum number of games of a plan."""
+MOST_GAMES: Final = 10**8  # maximum number of games of a plan
 
 
 class Fixtures(NamedTuple):
@@ -104,8 +103,7 @@ class Plan:
     rules: Rules
     agents: tuple[str, ...]
     schedule: str = "round_robin"
-    deals: int = 500
-    """Number of deals; with ``until`` or ``test``, at most this many."""
+    deals: int = 500  # number of deals; with ``until`` or ``test``, at most this many
     seed: int = 0
     """0 to 2^64 - 1; no two seeds share a deal. All pairs play the same deals."""
     until: float | None = None
@@ -226,8 +224,7 @@ def seatings_array(
 
 STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"
 """The verdicts: H1 is accepted, H0 is accepted, neither."""
-NELO: Final = 800 / math.log(10)
-"""Normalised Elo in a standard deviation of a game."""
+NELO: Final = 800 / math.log(10)  # normalised Elo in a standard deviation of a game
 ERROR_RATE: Final = 0.05
 """Chance of accepting H1 where ``nElo = elo0``, and H0 where ``nElo = elo1``; that with which
 intervals ever leave out the true value."""

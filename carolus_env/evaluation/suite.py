@@ -112,7 +112,6 @@ class Suite:
 
     @property
     def players(self) -> int:
-        """Number of players of every game."""
         return int(self.header["players"])
 
     @property
@@ -381,7 +380,6 @@ def _measured(suite: Suite, agent: Agent) -> Measured:
 
 
 def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:
-    """Return what was measured by one suite, JSON-ready."""
     suite, decisions = measured[0].suite, measured[0].decisions
     return {
         "players": suite.players,

@@ -32,8 +32,7 @@ from carolus_env.system.executors import InProcess, Workers
 from carolus_env.system.files import Log, locked
 from carolus_env.system.machine import machine, versions
 
-SIDE_BY_SIDE: Final = games.SIDE_BY_SIDE
-"""Most games of a block."""
+SIDE_BY_SIDE: Final = games.SIDE_BY_SIDE  # most games of a block
 BLOCK_SECONDS: Final = 10.0
 """Target time of a block, and so about the most that an interruption loses."""
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some

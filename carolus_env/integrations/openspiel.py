@@ -296,12 +296,10 @@ class CarolusMagnusState(pyspiel.State):
 
 @cache
 def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
-    """Return the outcomes of a roll, and their probabilities."""
     return tuple(enumerate(chance.chance_outcomes(dice).probabilities.tolist()))
 
 
 def _resumed(text: str) -> Any:
-    """Return the state that was pickled."""
     return pyspiel.deserialize_game_and_state(text)[1]
 
 

@@ -153,7 +153,6 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         return {mover: observation}, {mover: info}
 
     def _actions_of(self, action: Any) -> list[int]:
-        """Return the single decisions of an action."""
         if self._turns is None:
             return [action]
         return self._listed.actions_of(self.aec.games, 0, action)
@@ -189,7 +188,6 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
     """
 
     def setup(self) -> None:
-        """Make the network; RLlib calls this."""
         config = self.model_config if isinstance(self.model_config, Mapping) else {}
         width = self.observation_space["observations"].shape[-1]
         layers: list[torch.nn.Module] = []

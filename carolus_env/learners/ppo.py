@@ -116,7 +116,6 @@ class Experience(NamedTuple):
 
     @classmethod
     def new(cls, games: int, steps: int, candidates: int, players: int) -> Experience:
-        """Allocate memory for a number of decisions in each of some games."""
         decisions = games * steps
         arrays: list[Any] = [
             *np.zeros((3, decisions), np.int64),
@@ -283,7 +282,6 @@ class Batch(NamedTuple):
 
     @classmethod
     def new(cls, policy: Selector) -> Batch:
-        """Allocate memory for a policy and its candidates."""
         most, net = len(policy.logits), policy.net
         single, weights = net.activations, net.weights
         return cls(
@@ -300,7 +298,6 @@ class Batch(NamedTuple):
 
 @kernel
 def _layers_of(batch: Batch, k: Int) -> network.Activations:
-    """Return the activations of one candidate."""
     layers = batch.layers
     return network.Activations(
         layers.sums[k], layers.first[k], layers.second[k], layers.scores[k], layers.values[k]

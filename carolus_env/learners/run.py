@@ -42,8 +42,7 @@ from carolus_env.system.options import check_fields, group, option
 
 COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
 """The phases of a run, each with its seconds in ``result.json``."""
-CHECKPOINT: Final = "resume/checkpoint.safetensors"
-"""The file, in a run's folder."""
+CHECKPOINT: Final = "resume/checkpoint.safetensors"  # the file, in a run's folder
 
 Arrays = dict[str, npt.NDArray[Any]]
 _FORMAT: Final[dict[str, Any]] = {"format": "carolus-checkpoint", "version": 1}
@@ -129,7 +128,6 @@ class RunConfig(ABC):
 
     @property
     def players(self) -> int:
-        """Players of a game."""
         return self.rules.players
 
     @property
@@ -139,7 +137,6 @@ class RunConfig(ABC):
 
     @property
     def budget(self) -> str:
-        """Length of the run, in words."""
         if self.minutes is not None:
             return f"{self.minutes:g} minutes of learning, evaluations not counted"
         return f"{getattr(self, self.length):,} {self.unit}"
@@ -253,7 +250,7 @@ class Curve:
 
 
 class Clock:
-    """The seconds of a run's phases; ``before``: those of the processes that this one resumes."""
+    """The seconds of a run's phases, from ``before`` on: those of processes that it resumes."""
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         self._sums = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
@@ -263,14 +260,11 @@ class Clock:
     def during(self, phase: str) -> Iterator[None]:
         """Count the time in the ``with`` block for a phase, and not for the one around it."""
         around = self.phase
-        self._switch(phase)
+        self._sums, self.phase, self._since = self.seconds(), phase, time.monotonic()
         try:
             yield
         finally:
-            self._switch(around)
-
-    def _switch(self, phase: str) -> None:
-        self._sums, self.phase, self._since = self.seconds(), phase, time.monotonic()
+            self._sums, self.phase, self._since = self.seconds(), around, time.monotonic()
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each phase in all processes of the run."""
@@ -426,7 +420,6 @@ class Run:
         work.result()
 
     def _point(self) -> dict[str, Any]:
-        """Return the place of a point of the curve."""
         return {
             self.config.unit: self.done,
             "seconds": round(sum(self.clock.seconds().values()), 1),
@@ -445,7 +438,6 @@ class Run:
             self._tell()
 
     def _tell(self, detail: str = "", evaluation: ladder.Evaluation | None = None) -> None:
-        """Show the progress."""
         loss = self.learner.metrics().get("loss") if self.done > self._noted else None
         if loss is None and self.curve.training:
             loss = self.curve.training[-1]["loss"]
@@ -469,12 +461,10 @@ class Run:
         return learning * (1 + seconds[EVALUATING] / seconds[LEARNING]) + _FINAL * each
 
     def _compiling(self) -> contextlib.AbstractContextManager[None]:
-        """Show what is compiled in the ``with`` block."""
         return notice.told(lambda entry: self._tell(f"compiling {entry}"))
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
-        """Write TensorBoard's files in the ``with`` block."""
         try:
             with self._surviving(unless=self._ended):
                 self._scalars = Scalars(self.folder / "tensorboard", self.done)
@@ -501,7 +491,6 @@ class Run:
         return self.learner.model({**about, **self._point(), **provenance()})
 
     def agent(self, model: Model[Any]) -> Agent:
-        """Return the bot that plays a model in evaluations."""
         return self.learner.agent(model)
 
     def _measure(self, games: int, model: Model[Any]) -> ladder.Evaluation:
@@ -528,7 +517,7 @@ class Run:
         with self._compiling(), self._phase(EVALUATING), self.stop.watched():
             elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
             result = self._measure(config.eval_games, model)
-            keeps = not self._has("best") or result.elo >= max(elos, default=-math.inf)
+            keeps = not file_of(best).exists() or result.elo >= max(elos, default=-math.inf)
             final = games > config.eval_games
             if keeps:
                 with self._surviving(unless=self._ended):
@@ -566,9 +555,6 @@ class Run:
         self.checkpoint()
         return result
 
-    def _has(self, name: str) -> bool:
-        return file_of(self.folder / name).exists()
-
     # ------------------------------------------------------------------------ resuming
 
     @contextlib.contextmanager
@@ -605,7 +591,7 @@ class Run:
         try:
             numbers, arrays = read_checkpoint(self.folder)
         except (OSError, ValueError) as error:
-            learnt = self._has("best") or self._has("final")
+            learnt = any(file_of(self.folder / name).exists() for name in ("best", "final"))
             if isinstance(error, FileNotFoundError) and not learnt:
                 return
             raise ValueError(f"{self.folder}: no readable checkpoint ({error})") from None
@@ -650,12 +636,10 @@ class Scalars:
         self._log.append(self._framed(session_log=start, step=step + 1))
 
     def write(self, values: Mapping[str, float], step: int) -> None:
-        """Add a point to the line of each name."""
         numbers = [self._summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
         self._log.append(self._framed(step=step, summary=self._summary(value=numbers)))
 
     def _framed(self, **content: Any) -> bytes:
-        """Return an event as a record of the file."""
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         record, event = io.BytesIO(), self._event(wall_time=time.time(), **content)
@@ -663,5 +647,4 @@ class Scalars:
         return record.getvalue()
 
     def close(self) -> None:
-        """End the file."""
         self._log.close()

@@ -85,7 +85,6 @@ class Sb3Config(RunConfig):
 
     @property
     def size(self) -> Size:
-        """The size of the network."""
         return Size(self.players, self.region, self.whole)
 
     def round_size(self, done: int) -> int:

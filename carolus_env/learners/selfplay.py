@@ -66,7 +66,6 @@ class SelfPlayConfig(RunConfig):
 
     @property
     def size(self) -> Size:
-        """The network's size."""
         return Size(self.players, self.width, self.hidden, self.policy)
 
     @property
@@ -129,7 +128,6 @@ class SelfPlayLearner(ABC, Generic[C]):
 
     @classmethod
     def begin(cls, config: C) -> WorkerPool:
-        """Return the workers of a run."""
         return WorkerPool(cls, config)
 
     def grouped(self, prefix: str) -> Weights:

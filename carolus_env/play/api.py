@@ -45,8 +45,7 @@ from carolus_env.system import failures, options
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.untrusted import check, get
 
-MAX_SEED: Final = 2**53 - 1
-"""JavaScript keeps whole numbers exact up to here."""
+MAX_SEED: Final = 2**53 - 1  # JavaScript keeps whole numbers exact up to here
 _GAME: Final[dict[str, type]] = {"record": dict, "layout": str, "since": int}
 _NEW: Final[dict[str, type]] = {"rules": dict, "agents": list, "names": list, "seed": int}
 REQUESTS: Final[dict[str, dict[str, type]]] = {

@@ -40,8 +40,7 @@ from carolus_env.system.untrusted import check, only, parse_json
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
 STATIC: Final = Path(__file__).parent / "static"
-MAX_BODY: Final = 4 * 2**20
-"""Maximum number of bytes of a request."""
+MAX_BODY: Final = 4 * 2**20  # maximum number of bytes of a request
 HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "

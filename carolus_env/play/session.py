@@ -56,12 +56,10 @@ class Replay:
 
     @property
     def over(self) -> bool:
-        """True if the game has ended."""
         return bool(self.state["phase"] == OVER)
 
     @property
     def decisions(self) -> list[int]:
-        """Indices of the events that are decisions."""
         return [index for index, event in enumerate(self.events) if "action" in event]
 
     def decided(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
@@ -81,7 +79,6 @@ class Replay:
         ]
 
     def team_names(self) -> list[str]:
-        """Return a name for each team, made of its members' names."""
         return descriptions.team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
@@ -246,7 +243,6 @@ class Session(Replay):
         return "action" in last and same_turn and self.agents[last["player"]] is None
 
     def undone(self) -> Session:
-        """Return the game before the last decision."""
         if not self.can_undo:
             raise ValueError(
                 "you can undo only your own decisions of this turn, before dice are rolled"
@@ -345,10 +341,8 @@ def hint(adviser: Agent, state: np.void, seed: int = 0) -> Hint:
 
 # ------------------------------------------------------------------------------------ files
 
-MAX_LINES: Final = 2000
-"""Maximum number of lines read of a file, with or without a game."""
-MAX_BYTES: Final = 32 * 2**20
-"""Maximum number of bytes read of a file, after unpacking."""
+MAX_LINES: Final = 2000  # maximum number of lines read of a file, with or without a game
+MAX_BYTES: Final = 32 * 2**20  # maximum number of bytes read of a file, after unpacking
 
 
 class GameFile:

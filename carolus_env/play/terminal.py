@@ -126,7 +126,6 @@ class Terminal:
             self._say(f"{rest.strip()}: {error.strerror or error}")
 
     def _due(self) -> str:
-        """Return the prompt."""
         if self.session.player is None:
             return "game over> "
         state, seat = self.session.state, self.session.player
