@@ -26,8 +26,7 @@ from carolus_env import bots, evaluation
 from carolus_env.drawing.pictures import animation_svg
 from carolus_env.engine.rules import MOVE, Rules, action_parts
 from carolus_env.evaluation.report import write_report
-from carolus_env.play.api import Api
-from carolus_env.play.server import make_server, open_socket, start_compiling
+from carolus_env.play.server import Api, make_server, open_socket, start_compiling
 from carolus_env.play.session import GameFile, Roster, Session
 from carolus_env.records import Record, write_records
 from carolus_env.system.files import write_file

@@ -100,7 +100,7 @@ FAULTS = [
     ("a bot's turn goes on with another stream", "play/session.py", "            index -= 1  # to", "            break  # to", "play_session play_server"),
     ("a field that does not fit the others passes", "records/position.py", "                raise PositionError(f\"position: {where}{text.format(*got)}\")", "                pass", "state position"),
     ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
-    ("an error that is no Exception ends the server", "play/api.py", "except BaseException as error:", "except Exception as error:", "play_server"),
+    ("an error that is no Exception ends the server", "play/server.py", "    except BaseException as error:\n        traceback", "    except Exception as error:\n        traceback", "play_server"),
     # by a fourth hand
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
     ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),

@@ -17,7 +17,7 @@ from page import Page, Slow, book, finished, serving
 
 from carolus_env import bots
 from carolus_env.play import server, session
-from carolus_env.play.api import Api
+from carolus_env.play.server import Api
 from carolus_env.play.session import LEVELS, GameFile, Roster, RosterError, was_lost
 from carolus_env.records import RecordError, names_of, record_line, replay, write_records
 

@@ -85,7 +85,6 @@ def main(arguments: Sequence[str], program: str) -> int:
 def _serve(options: PlayOptions, program: str) -> int:
     try:
         from carolus_env.play import server
-        from carolus_env.play.api import Api
         from carolus_env.play.session import GameFile
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "anyio"):
@@ -98,7 +97,7 @@ def _serve(options: PlayOptions, program: str) -> int:
         except (OSError, RecordError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UserError(f"{path}: {reason}") from error
-    api = Api(Roster(options.bot), files)
+    api = server.Api(Roster(options.bot), files)
     try:
         listening = server.open_socket(options.port)
     except OSError as error:
