@@ -61,7 +61,7 @@ FAULTS = [
     # learners and networks
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = experience.win_shares[d, team], experience.win_shares[d, team]", "target = experience.win_shares[d, team]", "ppo"),
     ("a bad choice is never clipped", L + "ppo.py", "clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip", "clipped = ratio > 1 + loss.clip if advantage > 0 else False", "ppo"),
-    ("exploring does not cut the trace", L + "td.py", "decay = trace if history.followed[t] else 0.0", "decay = trace", "td"),
+    ("exploring does not cut the trace", L + "td.py", "decay = trace if memory.followed[t] else 0.0", "decay = trace", "td"),
     ("the first layer's slope is forgotten", N + "backward.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
     ("rows that go are added again", N + "network.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
     # search and bots

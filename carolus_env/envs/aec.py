@@ -155,8 +155,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None
         self._hand_over()
-        if self._window is not None:
-            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def last(self, observe: bool = True) -> Any:
         """Return observation, reward, terminated, truncated and info of the selected agent."""
@@ -196,21 +194,21 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         else:
             self._actions.append(number)
         self._hand_over()
-        if self._window is not None:
-            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def _hand_over(self) -> None:
         """Select the player to move, or the first agent when the game is over, and pay all."""
         game = self._game
         if not game.over:
             self.agent_selection = self.possible_agents[game.player]
-            return
-        cut_off = bool(game.states["reason"][0] == BY_MAX_ROUNDS)
-        self.rewards = dict(zip(self.agents, game.returns.tolist(), strict=True))
-        self.terminations = dict.fromkeys(self.agents, not cut_off)
-        self.truncations = dict.fromkeys(self.agents, cut_off)
-        self.agent_selection = self.agents[0]
-        self._accumulate_rewards()
+        else:
+            cut_off = bool(game.states["reason"][0] == BY_MAX_ROUNDS)
+            self.rewards = dict(zip(self.agents, game.returns.tolist(), strict=True))
+            self.terminations = dict.fromkeys(self.agents, not cut_off)
+            self.truncations = dict.fromkeys(self.agents, cut_off)
+            self.agent_selection = self.agents[0]
+            self._accumulate_rewards()
+        if self._window is not None:
+            self._window.show(self._frame(), self.metadata["render_fps"])
 
     # -------------------------------------------------------------------------------- looking
 

@@ -258,8 +258,7 @@ def standard_error(values: F64) -> float:
 
 # ------------------------------------------------------------------------------------ candidates
 
-KINDS: Final = ("disc", "turn", "crown")
-"""Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
+KINDS: Final = ("disc", "turn", "crown")  # of decisions; a turn is all that remains of it
 _KIND = {rules.DISC: "disc", rules.CROWN_CHOICE: "crown", rules.PLACE: "turn", rules.MOVE: "turn"}
 MOST: Final = 4096  # candidates of a turn
 

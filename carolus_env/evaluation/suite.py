@@ -35,12 +35,11 @@ from carolus_env.system.arrays import F64
 from carolus_env.system.command import aligned
 from carolus_env.system.failures import message
 from carolus_env.system.files import write_json
-from carolus_env.system.options import instance, whole_number
+from carolus_env.system.options import instance, one_of, whole_number
 from carolus_env.system.untrusted import shown
 
 HASHES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}  # by number of players
-HALVES: Final = ("learn", "report")
-"""The half to learn and tune by, and the half for published results."""
+HALVES: Final = ("learn", "report")  # to learn and tune by; for published results
 STAGES: Final = ("opening", "middle", "end")  # `benchmarks.suite.stages_of` tells them apart
 
 
@@ -129,8 +128,7 @@ class Suite:
 
     def half(self, name: str) -> list[SuitePosition]:
         """Return the decisions of one half, or of ``all``."""
-        if name not in (*HALVES, "all"):
-            raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
+        one_of("half", name, (*HALVES, "all"))
         return [decision for decision in self.decisions if name in (decision.half, "all")]
 
 
@@ -228,8 +226,7 @@ class Measured:
 
     def worst(self, count: int) -> list[int]:
         """Return the rows of the decisions with the most regret, the worst first."""
-        count = whole_number("count", count, 0)
-        return np.argsort(-self.regrets, kind="stable")[:count].tolist()
+        return np.argsort(-self.regrets, kind="stable")[: whole_number("count", count, 0)].tolist()
 
 
 def measure(
@@ -357,7 +354,9 @@ def measure_agents(
         try:
             for agent, reason in zip(agents, reasons[suite.players], strict=True):
                 if not reason:
-                    measured.append(_measured(suite, agent))
+                    measured.append(measure(suite, agent, HALF))
+        except Exception as error:  # a user's agent can fail in any way
+            raise agent_error(error, agent.name, f" failed with {message(error)}") from error
         finally:
             if measured:
                 results["suites"].append(_as_data(measured))
@@ -370,13 +369,6 @@ def measure_agents(
                         print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
                 for file in filter(None, (json, out and out / RESULT_FILE)):
                     write_json(file, results)
-
-
-def _measured(suite: Suite, agent: Agent) -> Measured:
-    try:
-        return measure(suite, agent, HALF)
-    except Exception as error:  # a user's agent can fail in any way
-        raise agent_error(error, agent.name, f" failed with {message(error)}") from error
 
 
 def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:

@@ -199,7 +199,6 @@ def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
         stats[0] += 1
         stats[1] += int64(s["round"])
         start_anew(player.states, player.game, player.blank)
-        turns.roll_on(s)
     return stream
 
 
