@@ -69,9 +69,7 @@ def show(what: Any, **options: Any) -> Picture:
             itself.
         options: those of `board_svg`, for a record those of `save_animation`.
 
-    Raises:
-        TypeError, ValueError: for anything else, several games, or an invalid record.
-        ResetNeeded: for an environment before its first `reset`.
+    An environment before its first `reset` is a ResetNeeded.
     """
     if isinstance(what, dict):
         return Picture(animation_svg(what, **options))
@@ -196,9 +194,7 @@ def save_animation(record: Record, path: str | PathLike[str], **options: Any) ->
         options: those of `board_svg` except ``last``, 800 pixels across by default, and
             ``seconds_per_move``, 1.0 by default; the end is shown four times as long.
 
-    Raises:
-        RecordError: when it is not a record, or its game breaks the rules.
-        ImportError: without the extra ``render``, naming it.
+    What is no record, or breaks the rules, is a RecordError.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in (".svg", ".gif"):

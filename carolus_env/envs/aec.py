@@ -67,9 +67,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``.
         rules: the other options of `Rules`.
 
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for an impossible option, naming it and what is allowed.
+    An unknown option is a TypeError, an impossible one a ValueError.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's way)
@@ -232,10 +230,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return engine.copy(self._game.states)
 
     def record(self) -> dict[str, Any]:
-        """Return the game so far as a game record (docs/formats.md); a record leaves a forfeit out.
+        """Return the game so far as a game record (docs/formats.md), which leaves a forfeit out.
 
-        Raises:
-            ValueError: for a game that was started from a position: a record begins at the set-up.
+        It begins at the set-up; a game that was started from a position is a ValueError.
         """
         _ = self._game.over  # ResetNeeded before the first `reset`
         if not self._from_set_up:

@@ -102,9 +102,7 @@ class CarolusVectorEnv(VectorEnv):
         copy: False returns views of the buffers, which the next step overwrites.
         rules: the other options of `Rules`.
 
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for an impossible option, naming it and what is allowed.
+    An unknown option is a TypeError, an impossible one a ValueError.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -185,8 +183,7 @@ class CarolusVectorEnv(VectorEnv):
                 games, or a list of ``num_envs``. In a position the learner takes the seat of the
                 player to move, unless its seat is fixed.
 
-        Raises:
-            ValueError: for what no game can start from. No game has changed.
+        What no game can start from is a ValueError, and no game has changed.
         """
         seeds = self.seeds(seed)
         options = dict(instance("options", options or {}, Mapping, "a dict"))

@@ -79,9 +79,6 @@ class LearnerGames:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
         watcher: an observer of every decision and beginning, such as `gym.Pictures`, or None.
-
-    Raises:
-        ValueError: for ``n``, ``seat`` or opponents that are not allowed.
     """
 
     watcher: Any = None
@@ -126,9 +123,8 @@ class LearnerGames:
                 from the operating system where all are started.
             starts: for each row some of `envs.RESET_OPTIONS`.
 
-        Raises:
-            ValueError: for a start that is impossible or over, or ends before its learner decides.
-                No game has changed.
+        A start that is impossible or over, or ends before its learner decides, is a ValueError, and
+        no game has changed.
         """
         if isinstance(seed, np.ndarray):
             seeds = seed
@@ -174,11 +170,8 @@ class LearnerGames:
         """Carry out the learners' decisions; the others play on to the next ones or to the end.
 
         ``actions``, ``(m,)``, are those of the games in ``rows``; None: of all. An illegal one
-        forfeits the game, or is an error. Returns the games that ended; they wait for `restart`.
-
-        Raises:
-            IllegalActionError: without ``forfeits``; no game has changed.
-            ValueError, TypeError: see `engine.step`.
+        forfeits the game, or is an IllegalActionError, and no game has changed. Returns the games
+        that ended; they wait for `restart`.
         """
         played = self._all if rows is None else np.asarray(rows, np.int64)
         self.play_on(self._decide(np.asarray(actions), played, forfeits))

@@ -115,8 +115,6 @@ def play_games(
 
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.
-        Stopped: when the work is to end (`system.cancellation`).
-        ValueError: for impossible tables, deals, seatings or an impossible seed.
     """
     return play_and_record(tables, agents, rules, seed=seed, progress=progress)[0]
 
@@ -283,9 +281,6 @@ def pairing_result(
     the same share. Between equals the rate is 0.5, also with three players: there an agent has one
     seat in half of the games (expected share 1/3) and two in the other half (2/3). The interval
     allows for what games of one deal have in common (`mean_interval`).
-
-    Raises:
-        ValueError: when there is no game to count.
     """
     first, second = (agents[k] for k in pair)
     seats = np.stack([results["table"] == k for k in pair])
@@ -341,10 +336,6 @@ def play_pairing(
 
     ``agents`` are spec strings or agents, and may be the same object. ``games`` is rounded up to
     whole deals, of 2 games, or of 6 for three players.
-
-    Raises:
-        ArenaError, ValueError: as `play_games` and `bots.make`; ValueError for an impossible number
-            of games.
     """
     instance("agents", agents, Sequence, "two agents or their spec strings")
     if len(agents) != 2:

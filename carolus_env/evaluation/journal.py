@@ -107,12 +107,7 @@ def changes(agents: Sequence[str], old: Sources, new: Sources) -> list[str]:
 
 
 def read_games(path: str | os.PathLike[str]) -> Saved:
-    """Read a results file. An incomplete last line is left out.
-
-    Raises:
-        ResultsFileError: for any other file, or a damaged one; the text names the line.
-        OSError: when it cannot be read.
-    """
+    """Read a results file, an incomplete last line left out; any other is a `ResultsFileError`."""
     try:
         lines, size, cut_off = read_lines(path)
     except FileNotFoundError:

@@ -94,7 +94,6 @@ def rate(
 
     Raises:
         RatingsError: when no games connect some of the agents; the text names the groups.
-        ValueError: for impossible values; the text names them.
     """
     whole_number("agents", agents, 2, MOST_AGENTS)
     whole_number("seed", seed, 0, 2**64 - 1)

@@ -95,9 +95,6 @@ class Plan:
     """Everything that decides which games a tournament plays.
 
     Game ``n`` is of deal ``n // games_per_deal``: all pairs in turn, each in all its seatings.
-
-    Raises:
-        ValueError: for impossible agents, schedule, deals, seed or stop rule.
     """
 
     rules: Rules
@@ -184,11 +181,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ValueError: naming what is missing, unknown or impossible.
-        """
+        """Read what `to_dict` wrote; a ValueError names what is missing, unknown or impossible."""
         try:
             values = {field.name: data[field.name] for field in fields(cls)}
             agents, test = values["agents"], values["test"]
@@ -250,9 +243,6 @@ class SequentialTest:
     It is the generalised sequential probability ratio test (Li, Liu and Ying, Sequential Analysis
     33, 2014). The likelihood is that of normal deal scores, maximised over their deviation under
     each hypothesis. Its error rates are asymptotic.
-
-    Raises:
-        ValueError: unless ``elo0 < elo1``, both at most 2000 from 0.
     """
 
     elo0: float = 0.0
@@ -274,10 +264,7 @@ class SequentialTest:
     def path(self, scores: npt.ArrayLike, games: int) -> F64:
         """Return the log-likelihood ratio, H1 over H0, after each deal, ``(..., D)``.
 
-        ``scores`` are ``(..., D)`` deal scores, each of as many ``games``.
-
-        Raises:
-            ValueError: for scores below 0 or above 1.
+        ``scores`` are ``(..., D)`` deal scores, 0 to 1, each of as many ``games``.
         """
         z = np.asarray(scores, float) - 0.5
         if not (np.abs(z) <= 0.5 + _TOLERANCE).all():
@@ -302,9 +289,6 @@ class SequentialTest:
 
         The first deal after which a bound is reached decides. Later deals do not change it, so it
         does not matter when, or how often, one asks.
-
-        Raises:
-            ValueError: for scores below 0 or above 1.
         """
         path = self.path(scores, games)
         lower, upper = self.bounds

@@ -44,9 +44,6 @@ class Tournament:
     ``agents`` are a spec string (`bots.make`) or an agent for each name in the plan; None: the
     names are the specs. ``complete`` says whether the tournament has been played to its end,
     ``seconds`` is the wall-clock time spent on playing.
-
-    Raises:
-        ValueError: for another number of agents than the plan has.
     """
 
     def __init__(self, plan: Plan, agents: Sequence[AgentLike] | None = None) -> None:
@@ -84,11 +81,7 @@ class Tournament:
         ]
 
     def summary(self) -> dict[str, Any]:
-        """Return the statistics so far, for JSON and the report.
-
-        Raises:
-            ValueError: if no deal has been played in all seatings.
-        """
+        """Return the statistics so far; a ValueError if no deal has been played in all seatings."""
         plan, counted = self.plan, self.counted
         if not len(counted):
             raise ValueError("no deal has been played in all seatings")

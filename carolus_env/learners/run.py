@@ -300,9 +300,6 @@ class Run:
         command: the command line, for the models' files.
         show: called with the progress, after every round and as evaluations and compiling go on;
             by other threads, too.
-
-    Raises:
-        ValueError: for options that cannot work.
     """
 
     def __init__(
