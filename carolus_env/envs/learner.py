@@ -19,7 +19,6 @@ from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
 from carolus_env.bots.lockstep import Rows
 from carolus_env.bots.registry import is_function
 from carolus_env.engine import chance, observation
-from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
 from carolus_env.envs import games_from, observation_box
@@ -104,7 +103,7 @@ class LearnerGames:
         self._all, self._fixed_seat = np.arange(n), seat
         self.states = engine.blank_games(rules, n)
         self.seats = np.zeros(n, np.int64)
-        self._generators = new_streams(0, n)
+        self._generators = chance.new_streams(0, n)
         self._seatings = np.full((n, rules.players), lockstep.NO_AGENT)
         if start:
             self.reset(seed)
@@ -144,7 +143,7 @@ class LearnerGames:
         arrays = self.states, self.seats, self._generators, self._seatings
         before = [array[rows] for array in arrays]
         put(self.states, rows, games)
-        self._generators[rows] = new_streams(seeds, len(rows))
+        self._generators[rows] = chance.new_streams(seeds, len(rows))
         self.seats[rows] = seats if self._fixed_seat is None else self._fixed_seat
         try:
             self._begin(rows)

@@ -19,7 +19,6 @@ from carolus_env import engine
 from carolus_env.bots import Agent, AgentLike, Checked, lockstep, make
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine import chance
-from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import OVER, PHASE_NAMES, REASON_NAMES, Rules
 from carolus_env.engine.setup import Deals
 from carolus_env.engine.state import Ints, States, copy
@@ -226,19 +225,19 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
 def warm_up(agents: Sequence[Agent], rules: Rules) -> None:
     """Play some decisions of each agent, so that compiling and loading do not count as thinking."""
     by_phase: dict[int, States] = {}  # of one random game
-    game, stream = engine.new_games(rules, 1, seed=0), new_streams(0, 1)
+    game, stream = engine.new_games(rules, 1, seed=0), chance.new_streams(0, 1)
     while not engine.is_over(game)[0] and len(by_phase) < 4:
         by_phase.setdefault(int(game["phase"][0]), copy(game))
         engine.step(game, engine.random_actions(game, stream))
     positions = np.concatenate(list(by_phase.values()))
     for agent in agents:
-        answer(agent, copy(positions), new_streams(0, len(positions)))
+        answer(agent, copy(positions), chance.new_streams(0, len(positions)))
 
 
 def refusal(agent: Agent, rules: Rules) -> str:
     """Return in a line why an agent cannot decide at the start of a game; empty if it can."""
     try:
-        answer(agent, engine.new_games(rules, 1, seed=0), new_streams(0, 1))
+        answer(agent, engine.new_games(rules, 1, seed=0), chance.new_streams(0, 1))
     except ArenaError as error:
         return " ".join(str(error).split())
     return ""

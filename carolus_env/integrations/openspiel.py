@@ -28,7 +28,6 @@ import numpy.typing as npt
 from carolus_env import bots, engine, notation
 from carolus_env.bots import Agent
 from carolus_env.engine import chance, observation, rules
-from carolus_env.engine.chance import check_streams, new_streams, random_bits
 from carolus_env.engine.play import playout
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, as_states, copy, single
@@ -361,7 +360,7 @@ class AgentBot(pyspiel.Bot):
     def __init__(self, agent: Agent | str, player: int, seed: int | None = None) -> None:
         pyspiel.Bot.__init__(self)
         self.agent = bots.make(agent) if isinstance(agent, str) else agent
-        self._player, self._stream = player, new_streams(seed, 1)
+        self._player, self._stream = player, chance.new_streams(seed, 1)
 
     def player_id(self) -> int:
         return self._player
@@ -386,8 +385,8 @@ class BotAgent(Agent):
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`."""
-        check_streams(generators, as_states(states))
-        seeds = (random_bits(generators) >> np.uint64(32)).tolist()
+        chance.check_streams(generators, as_states(states))
+        seeds = (chance.random_bits(generators) >> np.uint64(32)).tolist()
         return np.array([self._choice(*pair) for pair in zip(states, seeds, strict=True)], np.int64)
 
     def _choice(self, record: np.void, seed: int) -> int:
@@ -409,7 +408,7 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
 
     def __init__(self, repeats: int = 1, seed: int | None = None) -> None:
         super().__init__(repeats, None if seed is None else np.random.RandomState(seed % 2**32))
-        self._stream = new_streams(seed, 1)
+        self._stream = chance.new_streams(seed, 1)
 
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
         """Return the mean payoff of each seat, ``(players,)``."""
