@@ -36,9 +36,8 @@ from carolus_env.system import failures
 from carolus_env.system.files import check_writable, write_file
 from carolus_env.system.options import number
 
-WIDTH: Final = 800  # default width in pixels
-WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
-"""Default options of environments, notebooks and animations."""
+WIDTH: Final = 800  # in pixels
+WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}  # default options
 
 
 # ------------------------------------------------------------------------------------ notebooks

@@ -138,8 +138,7 @@ def clan_shape(clan: int, radius: float) -> str:
     return rounded([(x * radius, y * radius) for x, y in _CORNERS[clan]], radius * 0.22)
 
 
-_TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
-"""Drop of a clan's number below the centre, in radii; a triangle is widest below."""
+_TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)  # of a clan's number, in radii
 
 CASTLE: Final[tuple[Point, ...]] = (  # a tower with four merlons
     (-1, -0.95), (-0.62, -0.95), (-0.62, -0.6), (-0.24, -0.6), (-0.24, -0.95), (0.24, -0.95),

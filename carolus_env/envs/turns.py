@@ -32,8 +32,7 @@ from carolus_env.system.arrays import F32, I8, I64, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import instance, one_of, whole_number, whole_numbers
 
-MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
-"""Actions of a turn, at most: paladins and the Emperor's move."""
+MOST_ACTIONS: Final = MOST_PLACEMENTS + 1  # of a turn: paladins and the Emperor's move
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,8 @@ from carolus_env.system.options import instance, whole_number
 
 SIDE_BY_SIDE: Final = 4096  # most games in play at once
 
-Progress = Callable[[int], None]
-"""A function of the number of finished games, called whenever it grows."""
-
-Results = npt.NDArray[np.void]
-"""``(G,)`` finished games with the same rules, records of `result_type`."""
-
+Progress = Callable[[int], None]  # of the number of finished games, whenever it grows
+Results = npt.NDArray[np.void]  # ``(G,)`` finished games with the same rules, of `result_type`
 Actions = list[npt.NDArray[np.uint8]]  # of each game
 
 

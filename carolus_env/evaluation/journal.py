@@ -24,14 +24,13 @@ from carolus_env.system.untrusted import DataError, check, cut, expect, get, par
 Sources = Sequence[Mapping[str, str]]  # what each agent of a plan plays by, see `bots.fingerprint`
 
 FORMAT: Final[dict[str, str | int]] = {"format": "carolus-tournament", "version": 1}
-FIELDS: Final = {
+FIELDS: Final = {  # of `games.result_type` that the file has, with the bounds of their values
     "shares": (0, 1),
     "castles": (0, 15),
     "rounds": (0, 2**32 - 1),
     "reason": (1, len(REASON_NAMES) - 1),
     "decisions": (0, 2**31 - 1),
 }
-"""The statistics in the file, fields of `games.result_type`, with the bounds of their values."""
 _MOST_SECONDS: Final = 1e15
 
 

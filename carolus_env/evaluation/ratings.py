@@ -21,8 +21,7 @@ from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import number, whole_number, whole_numbers
 
 ELO: Final = 400 / math.log(10)  # Elo points in a logit: 400 points are odds of 10 to 1
-ANCHOR: Final = "planner"
-"""The agent whose rating is 0 on the ladder, and in tournaments where it plays."""
+ANCHOR: Final = "planner"  # whose rating is 0 on the ladder, and in tournaments where it plays
 MOST_AGENTS: Final = 1000
 MOST_BOOTSTRAPS: Final = 100_000
 MOST_ELO: Final = 100_000.0  # largest absolute value of a rating that is given

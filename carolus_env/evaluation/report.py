@@ -31,8 +31,7 @@ from carolus_env.system.files import write_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEW_DEALS: Final = 50
-"""Number of deals below which the ratings' intervals are too narrow (docs/evaluation.md)."""
+FEW_DEALS: Final = 50  # with fewer the ratings' intervals are too narrow (docs/evaluation.md)
 
 
 def check_installed() -> None:
@@ -179,8 +178,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     return figure
 
 
-BLUE, VERMILION = "#0072b2", "#d55e00"
-"""More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
+BLUE, VERMILION = "#0072b2", "#d55e00"  # more and less than half (Okabe and Ito)
 WIDE: Final = 100_000  # characters of a line, where nothing limits it
 
 _LONGEST_NAME: Final = 32

@@ -101,13 +101,11 @@ class Plan:
     agents: tuple[str, ...]
     schedule: str = "round_robin"
     deals: int = 500  # number of deals; with ``until`` or ``test``, at most this many
-    seed: int = 0
-    """0 to 2^64 - 1; no two seeds share a deal. All pairs play the same deals."""
+    seed: int = 0  # to 2^64 - 1; no two share a deal. All pairs play the same deals
     until: float | None = None
     """Play until the 95 % interval of every rating, widened so that it holds at any time, is
     narrower than this, in Elo points."""
-    test: SequentialTest | None = None
-    """Play until it knows whether agent 0 is stronger than agent 1."""
+    test: SequentialTest | None = None  # play until it knows whether agent 0 is stronger than 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
@@ -215,15 +213,13 @@ def seatings_array(
 
 # ------------------------------------------------------------------------------------ stop rules
 
-STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"
-"""The verdicts: H1 is accepted, H0 is accepted, neither."""
+STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"  # H1, H0, neither
 NELO: Final = 800 / math.log(10)  # normalised Elo in a standard deviation of a game
 ERROR_RATE: Final = 0.05
 """Chance of accepting H1 where ``nElo = elo0``, and H0 where ``nElo = elo1``; that with which
 intervals ever leave out the true value."""
 MOST_ELO: Final = 2000
-BEST_DEALS: Final = 500
-"""Number of deals at which `widening` is least, compared with any other choice."""
+BEST_DEALS: Final = 500  # at which `widening` is least, compared with any other choice
 _TOLERANCE: Final = 1e-9
 
 

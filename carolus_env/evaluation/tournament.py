@@ -33,8 +33,7 @@ from carolus_env.system.files import Log, locked
 from carolus_env.system.machine import machine, versions
 
 SIDE_BY_SIDE: Final = games.SIDE_BY_SIDE  # most games of a block
-BLOCK_SECONDS: Final = 10.0
-"""Target time of a block, and so about the most that an interruption loses."""
+BLOCK_SECONDS: Final = 10.0  # of a block, and so about the most that an interruption loses
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
 
 
@@ -261,8 +260,7 @@ class Tournament:
         return log
 
 
-Summary = Mapping[str, Any]
-"""A summary as `Tournament.summary` makes it, or as it was read from ``summary.json``."""
+Summary = Mapping[str, Any]  # of `Tournament.summary`, or as read from ``summary.json``
 
 
 def anchor(agents: Sequence[str], schedule: str) -> int | None:

@@ -347,8 +347,7 @@ pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)
 
 # ------------------------------------------------------------------------------------ players
 
-MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]
-"""Makes a bot for a game, a seat, and a seed of 32 bits."""
+MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]  # of a game, a seat, and a seed
 
 
 class AgentBot(pyspiel.Bot):

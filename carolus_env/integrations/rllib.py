@@ -40,8 +40,7 @@ except ImportError as error:
         "pip install 'ray[rllib]' torch"
     ) from error
 
-NO_CANDIDATE: Final = -1e9
-"""Logit where there is no candidate: finite, so that its product with probability 0 is 0."""
+NO_CANDIDATE: Final = -1e9  # logit: finite, so that its product with probability 0 is 0
 
 
 class CarolusMultiAgentEnv(MultiAgentEnv):

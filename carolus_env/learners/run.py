@@ -40,8 +40,7 @@ from carolus_env.system.files import Log, write_file, write_json
 from carolus_env.system.machine import provenance
 from carolus_env.system.options import check_fields, group, option
 
-COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
-"""The phases of a run, each with its seconds in ``result.json``."""
+COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"  # of a run
 CHECKPOINT: Final = "resume/checkpoint.safetensors"  # the file, in a run's folder
 
 Arrays = dict[str, npt.NDArray[Any]]

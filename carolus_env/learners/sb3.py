@@ -41,11 +41,10 @@ from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import option
 
 SELF: Final = "self"  # the policy that learns, as its own opponent
-SAME: Final = (
+SAME: Final = (  # names of options, as those of MaskablePPO
     *("n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range"),
     *("ent_coef", "vf_coef", "device"),
 )
-"""The options that MaskablePPO has by the same names."""
 
 
 @dataclass

@@ -63,7 +63,7 @@ HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
 STATIC: Final = Path(__file__).parent / "static"
 MAX_BODY: Final = 4 * 2**20  # maximum number of bytes of a request
-HEADERS: Final = {
+HEADERS: Final = {  # of every answer
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -71,7 +71,6 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""HTTP headers of every answer."""
 
 
 # ------------------------------------------------------------------------------------ requests

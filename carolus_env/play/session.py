@@ -408,8 +408,7 @@ OFFERED: Final = {
 ADVISERS: Final = ("value", "planner", "ppo", "mcts:sims=100", "search:sims=100", "greedy")
 """Agents that a page can ask for hints and values."""
 
-_MODELS: Final = ("decisions", "ppo", "search", "value")
-"""Agents whose spec may name a model, and so a file."""
+_MODELS: Final = ("decisions", "ppo", "search", "value")  # whose spec may name a file
 _MOST_IDLE: Final = 16
 
 

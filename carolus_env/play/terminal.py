@@ -39,7 +39,7 @@ Ask = Callable[[str], str]
 Show = Callable[[str], None]
 T = TypeVar("T")
 
-COMMANDS: Final = {
+COMMANDS: Final = {  # how to type each, and what it does
     "?": "list the legal moves, and what each step of the Emperor would do",
     "hint [BOT]": f"show what a bot would play (default: {ADVISER})",
     "undo": "take your last decision back, before dice are rolled or another plays",
@@ -49,7 +49,6 @@ COMMANDS: Final = {
     "help": "show this list",
     "quit": "leave the game",
 }
-"""The commands: how to type each, and what it does."""
 _WORDS: Final = {usage.split()[0]: f"_{usage.split()[0]}" for usage in COMMANDS} | {"?": "_legal"}
 
 
