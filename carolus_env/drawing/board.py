@@ -113,8 +113,6 @@ def _places(
     return size, height / _SIDE, [(left, top + seat * step, scale) for seat in range(players)]
 
 
-# ------------------------------------------------------------------------------------ circle
-
 # Places of a single territory's clans, by their number: along the circle and outwards.
 _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
     (),
@@ -254,9 +252,6 @@ def _angle_between(territories: Sequence[int]) -> float:
 
 def _joined(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
-
-
-# ------------------------------------------------------------------------------------ middle
 
 
 def _middle(scene: Scene) -> Iterator[str]:

@@ -114,8 +114,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """Return ``Discrete(95)``."""
         return self.action_spaces[one_of("agent", agent, tuple(self.possible_agents))]
 
-    # -------------------------------------------------------------------------------- playing
-
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a game.
 
@@ -207,8 +205,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             self._accumulate_rewards()
         if self._window is not None:
             self._window.show(self._frame(), self.metadata["render_fps"])
-
-    # -------------------------------------------------------------------------------- looking
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
         """Return ``agent``'s ``{"observation", "action_mask"}``, new arrays."""

@@ -165,8 +165,6 @@ class CarolusVectorEnv(VectorEnv):
         self._observations = np.zeros((num_envs, *box.shape), box.dtype)
         self._everybody = np.ones(num_envs, np.bool_)
 
-    # -------------------------------------------------------------------------------- playing
-
     def reset(
         self,
         *,
@@ -284,8 +282,6 @@ class CarolusVectorEnv(VectorEnv):
         if self._pictures is None:
             return tuple(board_text(state) for state in self.games.states)
         return tuple(self._pictures.frame(row) for row in range(self.num_envs))
-
-    # -------------------------------------------------------------------------------- inside
 
     def seeds(self, seed: Any) -> npt.NDArray[np.uint64] | None:
         """Return a seed for each game, None where the games continue their generators."""

@@ -187,8 +187,6 @@ class LearnerGames:
             self.seats[rows] = (self.seats[rows] + 1) % self.rules.players
         self._begin(rows)
 
-    # -------------------------------------------------------------------------------- decisions
-
     def box(self, dtype: np.dtype[Any]) -> spaces.Box:
         """Return the space of a learner's observations."""
         return observation_box(self.rules.players, dtype)
@@ -212,8 +210,6 @@ class LearnerGames:
     def infos(self) -> dict[str, npt.NDArray[Any]]:
         """Return infos on each game's decision, ``(n, ...)`` by name; here none."""
         return {}
-
-    # -------------------------------------------------------------------------------- inside
 
     def _begin(self, rows: Rows) -> None:
         """Seat the agents clockwise from the learner, the last in all that are left; play on.

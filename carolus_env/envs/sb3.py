@@ -84,8 +84,6 @@ class CarolusVecEnv(VecEnv):
         super().__init__(n, self._envs.single_observation_space, self._envs.single_action_space)
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}
 
-    # -------------------------------------------------------------------------------- playing
-
     def reset(self) -> npt.NDArray[Any]:
         """Start new games, as `set_options` says (`envs.RESET_OPTIONS`).
 
@@ -132,8 +130,6 @@ class CarolusVecEnv(VecEnv):
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Return the legal actions, ``(n, actions)`` int8."""
         return self._envs.action_masks()
-
-    # -------------------------------------------------------------------------------- for SB3
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed the games of the next `reset`; row ``i`` takes ``seed + i``."""

@@ -140,8 +140,6 @@ class TurnGames(LearnerGames):
         self._lists, self._view = self.turns.candidate_list(rules.players), View.new()
         super().__init__(rules, n, opponents, **options)
 
-    # -------------------------------------------------------------------------------- decisions
-
     def box(self, dtype: np.dtype[Any]) -> spaces.Box:
         return self.turns.box(self.rules.players)
 
@@ -165,8 +163,6 @@ class TurnGames(LearnerGames):
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
         return {"choices": self.choices, "left_out": self.left_out}
-
-    # -------------------------------------------------------------------------------- inside
 
     def _decide(self, actions: Ints, rows: Rows, forfeits: bool) -> Rows:
         actions = whole_numbers("actions", actions, rows.shape)

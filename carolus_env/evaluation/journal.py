@@ -102,9 +102,6 @@ def changes(agents: Sequence[str], old: Sources, new: Sources) -> list[str]:
     return list(result.values())
 
 
-# ------------------------------------------------------------------------------------ reading
-
-
 def read_games(path: str | os.PathLike[str]) -> Saved:
     """Read a results file, an incomplete last line left out; any other is a `ResultsFileError`."""
     try:

@@ -292,9 +292,6 @@ def facts_table(summary: Summary) -> Table:
     return Table(["", ""], rows, [1], [0])
 
 
-# ------------------------------------------------------------------------------------ texts
-
-
 def printable(text: object) -> str:
     """Return the text, with characters that cannot be printed or encoded replaced."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))

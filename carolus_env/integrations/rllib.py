@@ -176,9 +176,6 @@ def _turns_of(value: bool | Mapping[str, Any] | None) -> turns.Turns | None:
     return turns.Turns() if value is True else turns.Turns(**value)
 
 
-# ------------------------------------------------------------------------------------ networks
-
-
 class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
     """A policy and a value for environments of whole turns: one network scores each candidate.
 

@@ -70,9 +70,6 @@ class TdConfig(SelfPlayConfig):
         return games if self.minutes is not None else min(games, self.games - done)
 
 
-# ------------------------------------------------------------------------------------ a game
-
-
 class Memory(NamedTuple):
     """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
@@ -115,9 +112,6 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     else:
         keep_inputs(after, net.inputs, memory.inputs, t)
     return True, bits
-
-
-# ------------------------------------------------------------------------------------ learning
 
 
 @separate

@@ -278,9 +278,6 @@ def _checked_seed(seed: int | None) -> int:
     return secrets.randbits(32) if checked is None else checked
 
 
-# ------------------------------------------------------------------------------------ seats
-
-
 def agents_of(record: Record) -> tuple[str | None, ...]:
     """Return the spec of each seat's agent, from the record; None: a person, or unknown."""
     players = Rules.from_dict(record["rules"]).players
@@ -308,9 +305,6 @@ def _seat_names(players: int, agents: Agents, names: Names) -> tuple[str, ...]:
             numbers = range(seat + 1, seat + 2 + players)
             result[seat] = next(free for k in numbers if (free := f"{name} {k}") not in result)
     return tuple(result)
-
-
-# ------------------------------------------------------------------------------------ hints
 
 
 class Hint(NamedTuple):

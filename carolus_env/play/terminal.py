@@ -224,9 +224,6 @@ def _asked(agent: Agent, work: Callable[[], T]) -> T:
         raise ValueError(f"{agent.name} failed with {failures.message(error)}") from error
 
 
-# ------------------------------------------------------------------------------------ games
-
-
 def first_record(path: Path) -> Record:
     """Return the first game of a file of records."""
     for _, record in records.read_records(path):
