@@ -497,16 +497,21 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         experience = self._experience
         play_rollout(states, own["streams"], self._blank, policy, experience, stats)
         estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
-        size, advantages = max(config.batch // config.workers, 1), experience.advantages
-        mean, scale = float(advantages.mean()), 1 / (float(advantages.std()) + 1e-6)
-        numbers = config.clip, config.entropy, config.value_weight, mean, scale
+        size = max(config.batch // config.workers, 1)
+        loss = self._loss(experience.advantages)
         random = np.random.default_rng((config.seed, task.first))
         for _ in range(config.epochs):
             order = random.permutation(len(experience.counts))
             for chosen in np.array_split(order, max(len(order) // size, 1)):
-                loss = Loss(*map(np.float32, (*numbers, 1 / len(chosen))))
-                add_gradients(chosen, experience, policy, self._batch, loss, stats)
+                mean = loss._replace(per_decision=np.float32(1 / len(chosen)))
+                add_gradients(chosen, experience, policy, self._batch, mean, stats)
                 self._step(task.rate)
+
+    def _loss(self, advantages: F32) -> Loss:
+        config = self.config
+        mean, scale = float(advantages.mean()), 1 / (float(advantages.std()) + 1e-6)
+        numbers = config.clip, config.entropy, config.value_weight, mean, scale, 1
+        return Loss(*map(np.float32, numbers))
 
     def _step(self, rate: float) -> None:
         """Take a step of Adam; rows without a gradient, and their moments, stay as they are."""
