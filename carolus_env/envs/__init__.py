@@ -1,10 +1,9 @@
 """Environments, of decisions or turns: PettingZoo (``aec``), Gymnasium (``gym``), SB3 (``sb3``).
 
-Here is what they share: rules, illegal actions, dtypes, render modes, and starts. These are options
-of `reset`: ``territories`` (the clan of the paladin on each of the 15 territories) and
-``first_player`` (a seat) fix parts of the set-up; ``position`` (as
-`carolus_env.records.position.to_dict` gives it) is any position instead. A position brings its
-generator, which rolls the dice to come, unless a seed is given.
+Here is what they share. Starts of games are options of `reset`: ``territories`` (the clan on each
+of the 15 territories) and ``first_player`` (a seat) fix parts of the set-up; ``position`` (as
+`carolus_env.records.position.to_dict` gives it) is any position instead, with its own dice to come
+unless a seed is given.
 """
 
 from __future__ import annotations

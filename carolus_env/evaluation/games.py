@@ -269,7 +269,7 @@ class PairingResult:
 def pairing_result(
     agents: Sequence[str], results: Results, pair: tuple[int, int] = (0, 1)
 ) -> PairingResult:
-    """Count the games of two agents against each other; those of other agents are left out.
+    """Count the games of two agents against each other; those of others are left out.
 
     The win rate is the mean score. An agent scores its seats' share of the win: 1 when only they
     won, 0.5 when one seat of each agent shares the win. In a game that was cut off all teams have

@@ -1,13 +1,10 @@
 """Schedules: which agents meet, in which seats, how often, and when it is enough.
 
-A *deal* is one set-up with fixed dice (`carolus_env.evaluation.games`). Every pair of agents that
-meets plays every deal in every seating, so neither luck nor seats favour anyone. A `Plan` numbers
-all games of a tournament, deal by deal: when it stops early, all pairs have had the same deals.
-
-Statistics of stop rules may be looked at after every deal. Their unit is the *deal score*: the mean
-of an agent's scores, 0 to 1, over all games of one deal in which both agents sit. Deals are
-independent, games of one deal are not. *Normalised Elo* (nElo) measures a difference in standard
-deviations of a game (docs/evaluation.md).
+A *deal* is one set-up with fixed dice. Every pair of agents that meets plays every deal in every
+seating, so neither luck nor seats favour anyone. A `Plan` numbers all games, deal by deal: when it
+stops early, all pairs have had the same deals. Stop rules may be asked after every deal. They count
+*deal scores*, an agent's mean score, 0 to 1, over the games of a deal: deals are independent, games
+of one deal are not. *Normalised Elo* (nElo) is in standard deviations of a game.
 """
 
 from __future__ import annotations
