@@ -442,11 +442,8 @@ class Scene:
             self.marks = [self.last]
         before = _owners(position.to_dict(self.marks[0].before)) if self.marks else {}
         # Territories whose castle is another team's than before the marked decisions.
-        self.new_castles = [
-            territory
-            for territory, owner in _owners(self.data).items()
-            if owner != NOBODY and owner != before.get(territory, owner)
-        ]
+        owners = _owners(self.data).items()
+        self.new_castles = [k for k, team in owners if team not in (NOBODY, before.get(k, team))]
 
     def steps_to(self, region: int) -> list[int]:
         """Return the legal steps that lead the Emperor to ``region``; none if unreachable."""
@@ -488,8 +485,4 @@ class MarkedMove:
 
 def _owners(data: dict[str, Any]) -> dict[int, int]:
     """Return the team with a castle on each territory, `NOBODY` where there is none."""
-    return {
-        territory: region["owner"]
-        for region in data["regions"]
-        for territory in region["territories"]
-    }
+    return {k: region["owner"] for region in data["regions"] for k in region["territories"]}

@@ -211,9 +211,7 @@ def animation_gif(record: Record, *, seconds_per_move: float = 1.0, **options: A
     theme = options.get("theme", "auto")
     palette = svg_picture(boards[-1], theme).quantize(255)
     plain = extra("PIL.Image").Dither.NONE
-    pictures = (
-        svg_picture(board, theme).quantize(palette=palette, dither=plain) for board in boards
-    )
+    pictures = (svg_picture(b, theme).quantize(palette=palette, dither=plain) for b in boards)
     milliseconds = [round(1000 * seconds_per_move)] * len(boards)
     milliseconds[-1] = round(1000 * seconds_per_move * _LAST_FRAME)
     file = io.BytesIO()
@@ -260,14 +258,10 @@ def _leaves(
         if name in ("title", "desc", "style"):
             continue
         here = (*at, int(child.get("data-territories", str(place)).partition("-")[0]))
-        attributes = {
-            key: value
-            for key, value in child.attrib.items()
-            if name != "g" or not key.startswith(_FOR_PAGES)
-        }
-        tag = name + "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
+        shown = [key for key in child.attrib if name != "g" or not key.startswith(_FOR_PAGES)]
+        tag = name + "".join(f' {key}="{escape(child.attrib[key])}"' for key in shown)
         if name == "g":
-            around = (f"{head}<{tag}>", f"</g>{tail}") if attributes else (head, tail)
+            around = (f"{head}<{tag}>", f"</g>{tail}") if shown else (head, tail)
             yield from _leaves(child, here, *around)
         elif child.text:
             yield here, f"{head}<{tag}>{escape(child.text)}</{name}>{tail}"
@@ -370,7 +364,5 @@ def _start(display: Any) -> None:
         finally:
             del os.environ["SDL_VIDEODRIVER"]
     if not chosen and display.get_driver() in _UNSEEN:
-        warnings.warn(
-            "there is no display: render mode 'human' draws, but no window can be seen",
-            stacklevel=2,
-        )
+        text = "there is no display: render mode 'human' draws, but no window can be seen"
+        warnings.warn(text, stacklevel=2)

@@ -107,9 +107,8 @@ def _paladins(
 ) -> list[str]:
     """Return ``r3`` for each clan; one that is controlled has a bold upper-case letter."""
     words = []
-    for letter, number, look, own in zip(
-        CLAN_LETTERS, numbers, CLAN_STYLES, controlled, strict=True
-    ):
+    clans = zip(CLAN_LETTERS, numbers, CLAN_STYLES, controlled, strict=True)
+    for letter, number, look, own in clans:
         word = f"{letter.upper() if own else letter}{number}"
         words.append(paint(word, f"{_BOLD};{look}" if own else look))
     return words

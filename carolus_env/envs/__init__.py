@@ -109,19 +109,17 @@ def check_reset_options(options: Mapping[str, Any], known: Sequence[str] = RESET
             raise ValueError(unknown("reset: unknown option", name, known))
 
 
-def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
+def for_each_game(options: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
     """Return each game's options in a vector environment; a value is one for all or one each."""
-    each: list[dict[str, Any]] = [{} for _ in range(games)]
+    each: list[dict[str, Any]] = [{} for _ in range(n)]
     for name, value in options.items():
         if name == "position":
             several = isinstance(value, Sequence) and not isinstance(value, str)
         else:
             several = np.ndim(value) > _ONE_GAME[name]
-        if several and len(value) != games:
-            raise ValueError(
-                f"reset: {name} must be one for all games or {games}, got {len(value)}"
-            )
-        for game in range(games):
+        if several and len(value) != n:
+            raise ValueError(f"reset: {name} must be one for all games or {n}, got {len(value)}")
+        for game in range(n):
             each[game][name] = value[game] if several else value
     return each
 
@@ -136,11 +134,9 @@ def games_from(
     """
     for options in each:
         check_reset_options(options)
+    starts = zip(each, seeds.tolist(), strict=True)
     games = np.concatenate(
-        [
-            first_game(rules, options, seed, seed if by_user else None)
-            for options, seed in zip(each, seeds.tolist(), strict=True)
-        ]
+        [first_game(rules, given, seed, seed if by_user else None) for given, seed in starts]
     )
     chance.roll(games)
     if engine.is_over(games).any():

@@ -202,10 +202,7 @@ def standings(summary: Summary) -> list[StandingsRow]:
     """Return the agents by rating, the strongest first."""
     agents = summary["agents"]
     names = labels([printable(agent["spec"]) for agent in agents])
-    rows = [
-        StandingsRow(k, names[k], agent["rating"], agent["win_share"])
-        for k, agent in enumerate(agents)
-    ]
+    rows = [StandingsRow(k, names[k], a["rating"], a["win_share"]) for k, a in enumerate(agents)]
     return sorted(rows, key=lambda row: -row.rating["elo"])
 
 

@@ -474,10 +474,8 @@ def value_function(spec: str, players: int) -> Value:
             unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
         )
     model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
-    if model.size.players != players:
-        raise ValueError(
-            f"value function {spec!r} is for {model.size.players} players, not for {players}"
-        )
+    if (own := model.size.players) != players:
+        raise ValueError(f"value function {spec!r} is for {own} players, not for {players}")
     network = Weights.of(model.weights)
 
     def ahead(states: States) -> F64:

@@ -333,10 +333,8 @@ def measure_agents(
     if out and (out / RESULT_FILE).exists():
         raise ValueError(f"{out / RESULT_FILE} exists: name another folder")
     suites = [shipped(number) for number in ((2, 3, 4) if players is None else (players,))]
-    reasons = {
-        suite.players: [refusal(agent, Rules(suite.players)) for agent in agents]
-        for suite in suites
-    }
+    numbers = [suite.players for suite in suites]
+    reasons = {n: [refusal(agent, Rules(n)) for agent in agents] for n in numbers}
     if all(map(all, reasons.values())):
         raise ValueError(next(iter(reasons.values()))[0])
     results: dict[str, Any] = {

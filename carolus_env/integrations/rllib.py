@@ -128,9 +128,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         last = {agent: aec.observe(agent)["observation"] for agent in self.agents}
         if self._turns is not None:
             last = dict.fromkeys(self.agents, np.zeros(self._box.shape, np.float32))
-        ended = {
-            agent: {"action_mask": nothing, "observations": row} for agent, row in last.items()
-        }
+        ended = {name: {"action_mask": nothing, "observations": row} for name, row in last.items()}
         return ended, dict(aec.rewards), *ends, {agent: {} for agent in self.agents}
 
     @property

@@ -188,10 +188,8 @@ class WorkerPool(Learner):
         combine(shared, [shared] * min(len(self._workers), 2), self._kind.summed)
 
     def learn(self, first: int, count: int, rate: float, stop: Stop | None = None) -> int:
-        tasks = [
-            Task(first + part.start, part.stop - part.start, rate)
-            for part in machine.runs(count, len(self._workers))
-        ]
+        parts = machine.runs(count, len(self._workers))
+        tasks = [Task(first + part.start, part.stop - part.start, rate) for part in parts]
         results = machine.together(
             lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]), range(len(tasks))
         )
@@ -218,9 +216,7 @@ class WorkerPool(Learner):
         return self._kind.agent(self._config, model)
 
     def arrays(self) -> Arrays:
-        own = {
-            f"own/{k}/{name}": a for k, arrays in enumerate(self.own) for name, a in arrays.items()
-        }
+        own = {f"own/{k}/{name}": a for k, some in enumerate(self.own) for name, a in some.items()}
         return {**self.shared, **own, "stats": self.stats, "noted": self.noted}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -437,9 +437,7 @@ async def _json(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
                 raise HTTPException(413, f"too large, the limit is {MAX_BODY // 2**20} MiB")
         body = check(parse_json(bytes(data)), dict, "the body")
         only(body, known)
-        return {
-            key: check(value, known[key], key) for key, value in body.items() if value is not None
-        }
+        return {key: check(each, known[key], key) for key, each in body.items() if each is not None}
     except ClientDisconnect:  # nobody reads the answer
         raise HTTPException(400, "the request was cut off") from None
 

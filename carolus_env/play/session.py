@@ -64,19 +64,14 @@ class Replay:
 
     def decided(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
         """Return the decisions among the events at these indices: state before, and action."""
-        return [
-            (self.states[index], self.events[index]["action"])
-            for index in events
-            if "action" in self.events[index]
-        ]
+        pairs = ((self.states[index], self.events[index]) for index in events)
+        return [(state, event["action"]) for state, event in pairs if "action" in event]
 
     def log(self, since: int = 0) -> list[descriptions.LogLine]:
         """Return the events from number ``since`` on, a line each."""
         teams, states, events = self.team_names(), self.states, self.events
-        return [
-            descriptions.log_line(states[index], states[index + 1], index, events[index], teams)
-            for index in range(since, len(events))
-        ]
+        lines, line = range(since, len(events)), descriptions.log_line
+        return [line(states[k], states[k + 1], k, events[k], teams) for k in lines]
 
     def team_names(self) -> list[str]:
         return descriptions.team_names(self.rules, self.names)
