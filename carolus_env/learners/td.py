@@ -114,6 +114,13 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     return True, bits
 
 
+@inlined
+def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
+    """Play the game in ``memory.state``; returns the number of positions kept."""
+    count, _ = play_on(_decide, roll_own, memory.state[0], bits, (memory, exploration))
+    return (count - 1) % LONGEST + 1
+
+
 @separate
 def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     """Move the value of the position in the network's inputs towards ``memory.target``.
@@ -171,13 +178,11 @@ def learn(
     """
     for g in range(starts.shape[0]):
         memory.state[0] = starts[g]
-        s, player = memory.state[0], (memory, exploration)
-        count, _ = play_on(_decide, roll_own, s, streams[g], player)
-        positions = (count - 1) % LONGEST + 1
+        positions = _play_game(memory, exploration, streams[g])
         stats[0] += 1
         stats[2] += positions - int64(memory.inputs.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)
-        stats[1] += int64(s["round"])
+        stats[1] += int64(memory.state[0]["round"])
 
 
 class TdLearner(SelfPlayLearner[TdConfig]):
