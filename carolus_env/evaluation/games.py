@@ -83,10 +83,12 @@ def make_agents(agents: Iterable[AgentLike]) -> list[Agent]:
     for agent in agents:
         key = agent if isinstance(agent, str) else id(agent)
         try:
-            result.append(made[key] if key in made else made.setdefault(key, make(agent)))
+            if key not in made:
+                made[key] = make(agent)
         except Exception as error:  # a user's file or model can fail in any way
             name = agent if isinstance(agent, str) else getattr(agent, "name", "agent")
             raise agent_error(error, name, f": {error}") from error
+        result.append(made[key])
     return result
 
 
