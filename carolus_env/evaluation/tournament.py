@@ -106,7 +106,7 @@ class Tournament:
                     "us_per_decision": 1e6 * spent / max(decisions, 1),
                 }
             )
-        rule, ends = self._standing(rated), games.count_ends(counted)
+        rule, ends = self.standing(rated), games.count_ends(counted)
         return {
             "format": "carolus-tournament-summary",
             "version": 1,
@@ -134,15 +134,12 @@ class Tournament:
         zero = anchor(plan.agents, plan.schedule)
         return rate(*games, len(plan.agents), anchor=zero, seed=plan.seed)
 
-    def standing(self) -> dict[str, Any] | None:
-        """Return the stop rule's state after the complete deals, for JSON.
+    def standing(self, rated: Ratings | None = None) -> dict[str, Any] | None:
+        """Return the stop rule's state after the complete deals, whose ratings may be known.
 
         ``reached`` says whether the rule ends the tournament, ``text`` the state in a line; the
-        rest is of the rule. None without a stop rule or a complete deal.
+        rest is of the rule, all for JSON. None without a stop rule or a complete deal.
         """
-        return self._standing(None)
-
-    def _standing(self, rated: Ratings | None) -> dict[str, Any] | None:
         counted, plan = self.counted, self.plan
         if not len(counted):
             return None

@@ -343,7 +343,7 @@ class GameFile:
     def __init__(self, path: str | Path, lost_by: str | None = None) -> None:
         self.name = os.fspath(path) + (f": lost by {lost_by}" if lost_by else "")
         self.problems: list[str] = []  # a sentence for each error in the file
-        self.games: list[dict[str, Any]] = []
+        self.games: list[dict[str, Any]] = []  # ``rounds`` is None before the end
         self.lines: list[bytes] = []  # each game's record
         size = 0
         for line, entry in records.scan_records(path):
@@ -360,7 +360,9 @@ class GameFile:
                 self.problems.append(f"line {line}: {error.reason}")
                 continue
             size += len(self.lines[-1])
-            self.games.append(_summary(line, entry))
+            number, rounds = entry.get("game"), (entry["result"] or {}).get("rounds")
+            title = f"game {number}" if type(number) is int and number >= 0 else f"line {line}"
+            self.games.append({"title": title, "names": names_of(entry), "rounds": rounds})
         if not self.games:
             raise RecordError([*self.problems, "there is no game record in it"][0])
 
@@ -372,13 +374,6 @@ def was_lost(record: Record, agent: str) -> bool:
     if result is None or not seats or len(result["returns"]) <= max(seats):
         return False
     return all(result["returns"][seat] < 0 for seat in seats)
-
-
-def _summary(line: int, record: Record) -> dict[str, Any]:
-    """Return a game for a list; ``rounds`` is None before its end."""
-    number, result = record.get("game"), record["result"] or {}
-    title = f"game {number}" if type(number) is int and number >= 0 else f"line {line}"
-    return {"title": title, "names": names_of(record), "rounds": result.get("rounds")}
 
 
 # ------------------------------------------------------------------------------------ agents
