@@ -21,7 +21,7 @@ from carolus_env import bots, evaluation
 from carolus_env.bots.network import TYPES
 from carolus_env.bots.registry import fingerprint
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, placing
+from carolus_env.evaluation import bench, ladder
 from carolus_env.evaluation.suite import ALL, measure
 from carolus_env.networks.files import FOLDER
 from carolus_env.system.machine import PACKAGE
@@ -68,7 +68,7 @@ def learning(players: int, spec: str) -> Row:
 def row(players: int, spec: str) -> Row:
     """Measure an agent by CarolusBench; compiling does not count."""
     agent, suite, rules = bots.make(spec), bench.suite(players), Rules(players)
-    placing.prepare(agent, rules)
+    ladder.prepare(agent, rules)
     for each in (agent, bots.make("random")):  # random's choices are not listed: rolled out
         measure(suite, each, bench.HALF, games=2, decisions=suite.half(bench.HALF)[:_FEW])
     begun = time.process_time()

@@ -25,7 +25,7 @@ from benchmarks.machine import line
 from benchmarks.results import Row, markdown, measuring_parser, report
 from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation.placing import Evaluation, evaluate
+from carolus_env.evaluation.ladder import Evaluation, evaluate
 from carolus_env.system.files import write_file, write_json
 
 

@@ -23,8 +23,8 @@ from carolus_env import evaluation
 from carolus_env.engine.chance import derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.ratings import rate
-from carolus_env.evaluation.seating import deals_for, seatings_of
+from carolus_env.evaluation.ratings import ANCHOR, rate
+from carolus_env.evaluation.schedules import deals_for, seatings_of
 from carolus_env.system.command import DONE, command, parse
 from carolus_env.system.executors import WorkerOptions, Workers, workers_of
 from carolus_env.system.files import write_file
@@ -48,20 +48,20 @@ RUNGS: Final = {
     2: (
         *_low(0.96, 0.89, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _ERRORS),
-        ladder.ANCHOR,
+        ANCHOR,
         "value:2p,errors=0.04",
         "value:2p",
     ),
     3: (
         *_low(0.95, 0.89, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _FEWER),
-        ladder.ANCHOR,
+        ANCHOR,
         "value:3p",
     ),
     4: (
         *_low(0.95, 0.88, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _ERRORS),
-        ladder.ANCHOR,
+        ANCHOR,
         "value:4p,errors=0.06",
         "value:4p",
     ),
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         for players in [options.players] if options.players else RUNGS:
             rules, rungs = Rules(players), RUNGS[players]
             played = play(rules, rungs, options.folder, workers)
-            write({players: rows(rules, rungs, played, ladder.ANCHOR)}, ladder.FILE)
+            write({players: rows(rules, rungs, played, ANCHOR)}, ladder.FILE)
     return DONE
 
 

@@ -17,9 +17,8 @@ from typing import Any, Final
 from benchmarks.machine import line
 from benchmarks.results import Row, markdown, measuring_parser, report
 from carolus_env.engine.rules import Rules
-from carolus_env.learners.options import SelfPlayConfig
-from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.learners.selfplay import SelfPlayConfig, SelfPlayLearner, WorkerPool
 from carolus_env.learners.td import TdConfig, TdLearner
 
 LEARNERS: Final[dict[str, tuple[type[SelfPlayConfig], type[SelfPlayLearner[Any]]]]] = {

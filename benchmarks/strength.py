@@ -28,8 +28,8 @@ from carolus_env.bots.registry import OPTIONS
 from carolus_env.engine.chance import Deals
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import report
-from carolus_env.evaluation.pairing import PairingResult
-from carolus_env.evaluation.seating import deals_for, seatings_of
+from carolus_env.evaluation.games import PairingResult
+from carolus_env.evaluation.schedules import deals_for, seatings_of
 from carolus_env.networks.files import path_of
 
 SEED: Final = 2_000_000_011

@@ -23,13 +23,11 @@ sys.path.append(str(Path(__file__).parent.parent))
 import carolus_env as ce
 from benchmarks.results import load, short
 from carolus_env import bots, evaluation
-from carolus_env.drawing.animation import animation_svg
+from carolus_env.drawing.pictures import animation_svg
 from carolus_env.engine.rules import MOVE, Rules, action_parts
 from carolus_env.evaluation.report import write_report
-from carolus_env.play.api import Api
-from carolus_env.play.library import GameFile, Roster
-from carolus_env.play.server import make_server, open_socket, start_compiling
-from carolus_env.play.session import Session
+from carolus_env.play.server import Api, make_server, open_socket, start_compiling
+from carolus_env.play.session import GameFile, Roster, Session
 from carolus_env.records import Record, write_records
 from carolus_env.system.files import write_file
 

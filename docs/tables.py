@@ -38,7 +38,7 @@ from carolus_env.bots import (
 from carolus_env.bots.network import TYPES, PpoOptions
 from carolus_env.engine import observation, rules, state
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.seating import seatings_of
+from carolus_env.evaluation.schedules import seatings_of
 from carolus_env.integrations import external
 from carolus_env.networks.files import FOLDER
 from carolus_env.records import arrays, make_record

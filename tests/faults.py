@@ -53,15 +53,15 @@ FAULTS = [
     ("the first later meeting has the streams of meeting 0", "engine/chance.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
     ("all seats roll by seat 0's generator", K + "turns.py", 's["generator"] = dice[row, seat]', 's["generator"] = dice[row, 0]', "nojit:dealing chance dealing"),
     # arena and evaluation
-    ("a shared win counts as a win", E + "pairing.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),
-    ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
-    ("every game is of the first seating", E + "seating.py", "self.seatings[seatings]]", "self.seatings[seatings * 0]]", "tournament"),
+    ("a shared win counts as a win", E + "games.py", "wins = (scores > 1 - 1e-9)", "wins = (scores > 0.4)", "arena evaluate"),
+    ("values of a deal count as independent", E + "games.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
+    ("every game is of the first seating", E + "schedules.py", "self.seatings[seatings]]", "self.seatings[seatings * 0]]", "tournament"),
     ("two seats are as strong as one", E + "ratings.py", "np.log(evidence.seats[0] / evidence.seats[1])", "0 * evidence.seats[0]", "ratings"),
     ("other rules are resumed", E + "journal.py", "{**each.to_dict(), **each.rules.to_dict()}", "each.to_dict()", "tournament"),
     # learners and networks
     ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = experience.win_shares[d, team], experience.win_shares[d, team]", "target = experience.win_shares[d, team]", "ppo"),
     ("a bad choice is never clipped", L + "ppo.py", "clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip", "clipped = ratio > 1 + loss.clip if advantage > 0 else False", "ppo"),
-    ("exploring does not cut the trace", L + "td.py", "decay = trace if history.followed[t] else 0.0", "decay = trace", "td"),
+    ("exploring does not cut the trace", L + "td.py", "decay = trace if memory.followed[t] else 0.0", "decay = trace", "td"),
     ("the first layer's slope is forgotten", N + "network.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
     ("rows that go are added again", N + "network.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
     # search and bots
@@ -73,7 +73,7 @@ FAULTS = [
     ("lost choices are compared to the end", "bots/tree.py", " and tried < count:", " and False:", "search"),
     # files, locks, resuming
     ("this process may lock twice", "system/files.py", "    if _held.setdefault(str(lock), own) is not own:", "    if _held.setdefault(str(lock), own) is None:", "commands"),
-    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
+    ("games under way are not in a checkpoint", L + "selfplay.py", 'return {**self.shared, **own, "stats": self.stats, "noted": self.noted}', 'return {**self.shared, "stats": self.stats, "noted": self.noted}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
     ("an agent sees the dice to come", "play/session.py", 'hidden["generator"] = branches(stream, [event])', "hidden[\"generator\"] = game[\"generator\"]", "play_session"),
@@ -91,16 +91,16 @@ FAULTS = [
     ("final infos do not tell of a forfeit", "envs/gym.py", "final_info, over = self._info(ended.rows, ended)", "final_info, over = self._info(ended.rows)", "gym"),
     ("a partner's reserve is a threat", K + "courts.py", '            if s["team"][other] != team:\n', "            if True:\n", "turns"),
     ("a disc and a turn after it are one turn", "notation/moves.py", 'int(before["phase"] == rules.DISC)', "0", "nojit:notation"),
-    ("a test takes the deviation of no hypothesis", E + "sequential.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
+    ("a test takes the deviation of no hypothesis", E + "schedules.py", "np.square(t * mean) + 4 * square", "4 * square", "ratings"),
     ("a stop rule is not asked where it was interrupted", E + "tournament.py", "    if start in asks and stop():\n        return\n    try:", "    try:", "tournament"),
     ("all parts of a data set have the same deals", "commands/dataset.py", "seed=derived_seed(self.seed, first)", "seed=self.seed", "arrays"),
     ("a resumed run's time begins anew", L + "run.py", 'Clock(numbers["seconds"])', "Clock()", "learners"),
-    ("games do not replace a run's minutes", L + "options.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
+    ("games do not replace a run's minutes", L + "run.py", 'instead = {"minutes": None} if self.length in changes else {}', "instead: dict[str, Any] = {}", "td"),
     ("what the player to move rolled is forgotten", "bots/tree.py", 'if s["phase"] != DISC:', "if False:", "search"),
     ("a bot's turn goes on with another stream", "play/session.py", "            index -= 1  # to", "            break  # to", "play_session play_server"),
     ("a field that does not fit the others passes", "records/position.py", "                raise PositionError(f\"position: {where}{text.format(*got)}\")", "                pass", "state position"),
     ("packed games begin anywhere", "records/arrays.py", "if not (fresh := are_set_ups(starts)).all():", "if not (fresh := are_set_ups(starts)).any():", "arrays"),
-    ("an error that is no Exception ends the server", "play/api.py", "except BaseException as error:", "except Exception as error:", "play_server"),
+    ("an error that is no Exception ends the server", "play/server.py", "    except BaseException as error:\n        traceback", "    except Exception as error:\n        traceback", "play_server"),
     # by a fourth hand
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
     ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),

@@ -10,10 +10,8 @@ from typing import Any
 
 from carolus_env import bots
 from carolus_env.engine.rules import Rules
-from carolus_env.play.api import Api
-from carolus_env.play.library import GameFile
-from carolus_env.play.server import make_server, open_socket
-from carolus_env.play.session import Session
+from carolus_env.play.server import Api, make_server, open_socket
+from carolus_env.play.session import GameFile, Session
 from carolus_env.records import record_line
 from carolus_env.system import cancellation
 

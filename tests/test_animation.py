@@ -8,7 +8,7 @@ import pytest
 import strategies
 
 import carolus_env as ce
-from carolus_env.drawing import animation, board_svg, pixels, save_animation
+from carolus_env.drawing import board_svg, pictures, save_animation
 from carolus_env.engine.rules import Rules
 from carolus_env.records import RecordError, make_record
 
@@ -70,12 +70,12 @@ def drawn(svg):
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_each_moment_of_a_film_shows_the_board_after_a_decision_and_no_more(players):
     record, states, _ = played(players)
-    end = animation.frames_of(record)[-1][0].copy()
+    end = pictures.frames_of(record)[-1][0].copy()
     end["generator"] = states[-1]["generator"]  # a record has none
     assert end.tobytes() == states[-1].tobytes()
     record, states, actions = played(players, seed=players, decisions=40)
-    svg = animation.animation_svg(record, layout="narrow", seconds_per_move=0.5)
-    film, frames = ElementTree.fromstring(svg), animation.frames_of(record)
+    svg = pictures.animation_svg(record, layout="narrow", seconds_per_move=0.5)
+    film, frames = ElementTree.fromstring(svg), pictures.frames_of(record)
     timers = list(film.iter(f"{SVG}animate"))
     assert {timer.get("dur") for timer in timers} == {f"{0.5 * (len(frames) + 3):g}s"}
     assert {timer.get("repeatCount") for timer in timers} == {"indefinite"}
@@ -95,15 +95,15 @@ def test_each_moment_of_a_film_shows_the_board_after_a_decision_and_no_more(play
 def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     pytest.importorskip("resvg")
     record, _, _ = played(3)
-    first, _ = animation.frames_of(record)[0]
-    film = np.array(pixels.svg_picture(animation.animation_svg(record, width=400)))
-    board = np.array(pixels.svg_picture(board_svg(first, width=400)))
+    first, _ = pictures.frames_of(record)[0]
+    film = np.array(pictures.svg_picture(pictures.animation_svg(record, width=400)))
+    board = np.array(pictures.svg_picture(board_svg(first, width=400)))
     np.testing.assert_array_equal(film, board)
 
 
 def test_a_film_runs_no_script_fetches_nothing_and_a_wrong_event_is_named():
     record, _, _ = played(4, decisions=30)
-    film = animation.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
+    film = pictures.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
     tags = {element.tag.removeprefix(SVG) for element in ElementTree.fromstring(film).iter()}
     assert tags <= {"svg", "g", "path", "rect", "circle", "text", "title", "style", "animate"}
     assert not re.search(r"href|url\(|@import|\bon\w+=", film)
@@ -111,7 +111,7 @@ def test_a_film_runs_no_script_fetches_nothing_and_a_wrong_event_is_named():
     broken, _, _ = played(2)
     broken["events"][3]["action"] = 94
     with pytest.raises(RecordError, match="event 3: game 0: "):
-        animation.animation_svg(broken)
+        pictures.animation_svg(broken)
 
 
 def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
@@ -121,14 +121,14 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     path = tmp_path / "film.GIF"
     options = {"seconds_per_move": 0.3, "width": 240}
     save_animation(record, path, **options)
-    frames = animation.frames_of(record)
+    frames = pictures.frames_of(record)
     film = image.open(path)
     assert film.n_frames == len(actions) + 1 and film.info["loop"] == 0
     for k, (state, last) in enumerate(frames):
         film.seek(k)
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
         board = board_svg(state, last=last, width=240)
-        wanted = np.array(pixels.svg_picture(board)).astype(int)
+        wanted = np.array(pictures.svg_picture(board)).astype(int)
         apart = np.abs(np.array(film.convert("RGB")) - wanted)
         assert apart.mean() < 4 and np.quantile(apart, 0.999) < 50
 
@@ -136,7 +136,7 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
 def test_a_saved_animation_is_the_film(tmp_path):
     record, _, _ = played(2, decisions=10)
     save_animation(record, tmp_path / "a.svg", seconds_per_move=2)
-    film = animation.animation_svg(record, seconds_per_move=2)
+    film = pictures.animation_svg(record, seconds_per_move=2)
     assert (tmp_path / "a.svg").read_text() == film
 
 
@@ -148,7 +148,7 @@ def test_an_animation_names_the_agents_that_its_record_names():
         ({"agents": ["greedy", "value:a"], "names": ["Ann", "Bob"]}, {}, ["Ann", "Bob"]),
         ({"names": ["Ann", "Bob"]}, {"names": ["Eve", "Joe"]}, ["Eve", "Joe"]),
     ):
-        svg = animation.animation_svg({**record, **more}, **options)
+        svg = pictures.animation_svg({**record, **more}, **options)
         assert all(f">{name}</text>" in svg for name in names)
 
 
@@ -171,7 +171,7 @@ def test_a_bad_option_is_refused_and_the_old_file_stays(
     with pytest.raises(ValueError, match=re.escape(error)):
         save_animation(record, path, **options)
     assert path.read_bytes() == b"old"
-    monkeypatch.setattr(animation, "board_svg", pytest.fail)
+    monkeypatch.setattr(pictures, "board_svg", pytest.fail)
     with pytest.raises(OSError, match="none"):  # noticed before anything is drawn
         save_animation(record, tmp_path / "none" / "a.gif")
     assert list(tmp_path.iterdir()) == [path]

@@ -16,7 +16,7 @@ from carolus_env import bots, evaluation
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.ratings import ELO, rate
+from carolus_env.evaluation.ratings import ANCHOR, ELO, rate
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -76,7 +76,7 @@ def test_the_ladder_leads_from_random_to_value_without_holes(players):
     elos = np.array([rung.elo for rung in rungs])
     assert (np.diff(elos) >= 0).all() and np.diff(elos).max() <= 250
     assert max(rung.gap[2] - rung.gap[1] for rung in rungs[1:]) <= 70
-    [anchor] = [rung for rung in rungs if rung.spec == ladder.ANCHOR]
+    [anchor] = [rung for rung in rungs if rung.spec == ANCHOR]
     assert (anchor.low, anchor.elo, anchor.high) == (0, 0, 0)
 
 
@@ -98,6 +98,13 @@ def test_the_hash_is_that_of_the_rungs_and_other_rungs_are_refused(tmp_path):
             ladder.place(Rules(2), met)
 
 
+def win_rate(players, difference):
+    """The win rate of an agent that is stronger by these Elo points, over all seatings."""
+    odds = np.exp(difference / ELO)
+    seats = [(1, 2), (2, 1)] if players == 3 else [(1, 1)]
+    return np.mean([own * odds / (own * odds + other) for own, other in seats], axis=0)
+
+
 def test_the_nearest_rungs_come_first_and_win_rates_are_logistic_in_the_difference():
     rungs = ladder.rungs(2)
     top = rungs[-1]
@@ -106,9 +113,9 @@ def test_the_nearest_rungs_come_first_and_win_rates_are_logistic_in_the_differen
     result = ladder.nearest(2, third.elo + 1, 3)
     assert result[0] == third
     assert {rung.spec for rung in result} <= {rung.spec for rung in rungs[1:6]}
-    assert ladder.win_rate(2, np.float64(ELO * np.log(3))) == pytest.approx(0.75)
+    assert win_rate(2, np.float64(ELO * np.log(3))) == pytest.approx(0.75)
     # three players: one seat of three with odds 3 : 1 : 1, and two seats with 3 : 3 : 1
-    assert ladder.win_rate(3, np.float64(ELO * np.log(3))) == pytest.approx((3 / 5 + 6 / 7) / 2)
+    assert win_rate(3, np.float64(ELO * np.log(3))) == pytest.approx((3 / 5 + 6 / 7) / 2)
 
 
 def met(players, agent, specs, deals=30):
@@ -139,7 +146,7 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
     for rung in ladder.rungs(players):
         if rung.spec in games:
             own = (games[rung.spec]["shares"] * (games[rung.spec]["table"] == 0)).sum(axis=1)
-            surplus += (own - ladder.win_rate(players, np.float64(elo - rung.elo))).sum()
+            surplus += (own - win_rate(players, np.float64(elo - rung.elo))).sum()
     assert abs(surplus) < 3, "half of a virtual deal"
 
 

@@ -16,8 +16,8 @@ from carolus_env.engine.chance import Deals, derived_seed, seed_generators
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import rollouts
 from carolus_env.learners import LEARNERS
-from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.learners.selfplay import WorkerPool
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.planning.heuristic import all_weights
 

@@ -12,9 +12,9 @@ import pytest
 import strategies
 
 import carolus_env as ce
-from carolus_env.drawing import board_pixels, board_png, board_svg, pixels
+from carolus_env.drawing import board_pixels, board_png, board_svg, pictures
+from carolus_env.drawing.pictures import Window
 from carolus_env.drawing.pieces import BACKGROUNDS
-from carolus_env.drawing.pixels import Window
 from carolus_env.engine.rules import OVER, ROLL
 
 pytest.importorskip("resvg")
@@ -61,8 +61,8 @@ def test_the_bundled_fonts_have_every_character_that_is_drawn_and_those_of_most_
     written = {"Ångström, Łukasz, Αλέξης, Екатерина, Zoë & <Đorđe>\ufffd…"}
     for state, options in boards():
         written |= set(re.findall(r"<text[^>]*>([^<]*)</text>", board_svg(state, **options)))
-    assert len(pixels._FONTS) == 2
-    for path in pixels._FONTS:
+    assert len(pictures._FONTS) == 2
+    for path in pictures._FONTS:
         missing = set("".join(written)) - {chr(code) for code in font(path).getBestCmap()}
         assert not missing, path
 
@@ -73,10 +73,10 @@ def test_text_is_drawn_without_any_font_of_the_system(monkeypatch):
             '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30">'
             f'<text x="5" y="20" font-family="DejaVu Sans, Verdana, sans-serif">{text}</text></svg>'
         )
-        return int((np.array(pixels.svg_picture(svg)) < 128).sum())
+        return int((np.array(pictures.svg_picture(svg)) < 128).sum())
 
     assert ink("Emperor") > ink("Emp") > 0
-    monkeypatch.setattr(pixels, "_FONTS", [])
+    monkeypatch.setattr(pictures, "_FONTS", [])
     assert ink("Emperor") == 0  # no other font was looked for
 
 
@@ -85,7 +85,7 @@ def test_names_of_any_characters_can_be_drawn_and_what_is_not_svg_is_refused():
         assert board_pixels(sample_state(2), width=100, names=[name, name]).any()
     for svg in ("", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'):
         with pytest.raises(ValueError, match="this SVG cannot be drawn"):
-            pixels.svg_png(svg)
+            pictures.svg_png(svg)
 
 
 @pytest.mark.parametrize("module", ["resvg", "PIL.Image", "pygame"])
@@ -147,7 +147,7 @@ def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
 
 def test_frames_are_held_back_only_where_somebody_can_see_them(window, monkeypatch):
     naps = []
-    monkeypatch.setattr("carolus_env.drawing.pixels.time.sleep", naps.append)
+    monkeypatch.setattr("carolus_env.drawing.pictures.time.sleep", naps.append)
     window.show(frame(1), fps=2)
     window.show(frame(2), fps=2)
     assert naps == []

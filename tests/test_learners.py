@@ -25,14 +25,14 @@ from carolus_env import evaluation, legal_masks, new_games, new_streams
 from carolus_env.bots import make
 from carolus_env.commands import train
 from carolus_env.engine.rules import OPTIONS, Rules
-from carolus_env.evaluation import ladder, placing
-from carolus_env.evaluation.placing import evaluate
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.ladder import evaluate
 from carolus_env.evaluation.suite import HALVES, shipped
 from carolus_env.learners import LEARNERS, read_config
 from carolus_env.learners import learner as kind_of
-from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, Scalars, read_checkpoint
+from carolus_env.learners.selfplay import Task, WorkerPool, combine
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import files, machine
 from carolus_env.system.arrays import from_bytes
@@ -206,11 +206,11 @@ def test_a_run_measures_its_regret_on_the_half_of_the_suite_that_learners_may_se
     few = [one for half in HALVES for one in discs if one.half == half][::40]
     assert {one.half for one in few} == set(HALVES)
     suite = dataclasses.replace(full, decisions=tuple(few))
-    monkeypatch.setattr(placing, "shipped", lambda players: suite)
+    monkeypatch.setattr(ladder, "shipped", lambda players: suite)
     assert train.main(words("ppo", tmp_path, "--eval-suite", "learn")) == 0
     folder = tmp_path / "r"
     best = make(f"ppo:{folder}/best,candidates=6")
-    wanted = placing.measure(suite, best, "learn").summary()["disc"]
+    wanted = ladder.measure(suite, best, "learn").summary()["disc"]
     assert read(folder, "result")["regret"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
     assert all(0 <= point["regret"][0] <= 1 for point in read(folder, "curve")["evaluation"])
     assert "regret a decision" in capsys.readouterr().out
@@ -838,9 +838,9 @@ def test_games_end_when_the_interval_is_narrow():
     near = evaluate(make("planner:errors=0.09"), Rules(2), 300, near=None)
     low, high = near.results["planner"]["ci95"]
     games = near.results["planner"]["games"]
-    assert games > 100 and (high - low < placing.NARROW_RATE or games == 300)
+    assert games > 100 and (high - low < ladder.NARROW_RATE or games == 300)
     games = [near.results[spec]["games"] for spec in near.rungs[1:]]
-    assert near.high - near.low < placing.NARROW_ELO or max(games) == 300
+    assert near.high - near.low < ladder.NARROW_ELO or max(games) == 300
 
 
 def test_other_agents_are_met_besides_the_rungs_and_leave_the_rating_alone():

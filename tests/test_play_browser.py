@@ -11,8 +11,8 @@ import carolus_env as ce
 from carolus_env import bots
 from carolus_env.drawing import board_svg
 from carolus_env.engine.rules import PLACE, Rules, action_parts
-from carolus_env.play.api import Api
-from carolus_env.play.library import LEVELS, Roster
+from carolus_env.play.server import Api
+from carolus_env.play.session import LEVELS, Roster
 from carolus_env.records import replay
 
 sync_api = pytest.importorskip("playwright.sync_api")

@@ -16,9 +16,9 @@ import pytest
 from page import Page, Slow, book, finished, serving
 
 from carolus_env import bots
-from carolus_env.play import library, server
-from carolus_env.play.api import Api
-from carolus_env.play.library import LEVELS, GameFile, Roster, RosterError, was_lost
+from carolus_env.play import server, session
+from carolus_env.play.server import Api
+from carolus_env.play.session import LEVELS, GameFile, Roster, RosterError, was_lost
 from carolus_env.records import RecordError, names_of, record_line, replay, write_records
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}
@@ -383,13 +383,13 @@ def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeyp
 
 def test_of_a_large_file_the_first_games_are_listed(tmp_path, monkeypatch):
     line = record_line(finished())
-    monkeypatch.setattr(library, "MAX_LINES", 3)
+    monkeypatch.setattr(session, "MAX_LINES", 3)
     many = book(tmp_path / "many", line * 5)
     assert (len(many.games), many.problems) == (3, ["only the first 3 games are listed"])
     many = book(tmp_path / "many", line[:-2] + b',"more":1e999}\n' + line * 5)
     assert [game["title"] for game in many.games] == ["line 2", "line 3"]
     assert "line 1: not JSON: 1e999 is beyond every float" in many.problems[1]
-    monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
+    monkeypatch.setattr(session, "MAX_BYTES", 2 * len(line))
     assert len(book(tmp_path / "many", line * 5).games) == 2
 
 

@@ -13,8 +13,7 @@ from carolus_env.commands import play as command
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.notation import game_text, move_text, to_line
-from carolus_env.play.library import Roster
-from carolus_env.play.session import Session
+from carolus_env.play.session import Roster, Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
 from carolus_env.records import replay, start_of
 

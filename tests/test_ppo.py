@@ -26,8 +26,8 @@ from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import DISC, OVER, TEAMS, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.learners import ppo
-from carolus_env.learners.pool import Task
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.learners.selfplay import Task
 from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.network import Weights
 from carolus_env.planning.plans import actions_of

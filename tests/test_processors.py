@@ -12,7 +12,9 @@ import numpy as np
 import carolus_env as ce
 from carolus_env.bots import lockstep
 from carolus_env.engine.chance import Deals
-from carolus_env.learners.pool import WorkerPool
+from carolus_env.learners.selfplay import WorkerPool
+from carolus_env.engine.chance import Deals
+from carolus_env.learners.selfplay import WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
 from carolus_env.learners.td import TdConfig, TdLearner
 

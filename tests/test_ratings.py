@@ -17,11 +17,10 @@ from scipy.stats import beta, norm
 from test_tournament import played, saved_games
 
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, sequential, tournament
-from carolus_env.evaluation.pairing import deal_scores, pairing_result
+from carolus_env.evaluation import Plan, Tournament, schedules, tournament
+from carolus_env.evaluation.games import deal_scores, pairing_result
 from carolus_env.evaluation.ratings import ELO, RatingsError, rate
-from carolus_env.evaluation.sequential import SequentialTest, normalised_elo, widening
-from carolus_env.evaluation.summary import complete_deals
+from carolus_env.evaluation.schedules import SequentialTest, normalised_elo, widening
 
 TEAM = {2: [0, 1], 3: [0, 1, 2], 4: [0, 1, 0, 1]}
 SEATINGS = {
@@ -364,29 +363,29 @@ def test_a_path_is_the_opposite_for_the_other_agent_and_the_likelihood_of_normal
 
     one_sided = drawn(1, 400, (0, 0.1, 0.2, 0.3, 0.4))
     for test, some in (there, scores), (SequentialTest(100, 400), one_sided):
-        t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (test.elo0, test.elo1))
+        t0, t1 = (elo * math.sqrt(2) / schedules.NELO for elo in (test.elo0, test.elo1))
         wanted = likelihood(t1, some) - likelihood(t0, some)
         assert test.path(some, 2)[-1] == pytest.approx(wanted, abs=1e-3)
 
 
 def test_certain_results_decide_equal_ones_do_not_and_later_deals_change_nothing():
     test = SequentialTest(0, 50)
-    assert test.outcome(np.ones(60), 2).verdict == sequential.STRONGER
-    assert test.outcome(np.zeros(60), 2).verdict == sequential.NOT_STRONGER
-    assert test.outcome(np.full(400, 0.5), 2).verdict == sequential.NOT_STRONGER
+    assert test.outcome(np.ones(60), 2).verdict == schedules.STRONGER
+    assert test.outcome(np.zeros(60), 2).verdict == schedules.NOT_STRONGER
+    assert test.outcome(np.full(400, 0.5), 2).verdict == schedules.NOT_STRONGER
     for scores in ([], [1.0], [0.5], [0.0, 1.0]):
-        assert test.outcome(scores, 2).verdict == sequential.UNDECIDED
+        assert test.outcome(scores, 2).verdict == schedules.UNDECIDED
     assert test.outcome(np.ones(60), 2).elo is None
     test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
     result = test.outcome(scores, 2)
-    assert result.verdict == sequential.STRONGER
+    assert result.verdict == schedules.STRONGER
     assert 5 < result.deals < 400
     assert result.ratio >= test.bounds[1] > test.path(scores, 2)[result.deals - 2]
     for more in (np.zeros(300), np.full(300, 1 / 3)):
         again = test.outcome(np.concatenate([scores[: result.deals], more]), 2)
         assert (again.verdict, again.deals) == (result.verdict, result.deals)
         assert again.ratio == pytest.approx(result.ratio)
-    assert test.outcome(scores[: result.deals - 1], 2).verdict == sequential.UNDECIDED
+    assert test.outcome(scores[: result.deals - 1], 2).verdict == schedules.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -410,7 +409,7 @@ def test_error_rates_are_about_those_stated(shares):
     test, rates = SequentialTest(0, 100), []
     lower, upper = test.bounds
     for elo in (0, 100):
-        t, low, high = elo * math.sqrt(2) / sequential.NELO, 0.0, 20.0
+        t, low, high = elo * math.sqrt(2) / schedules.NELO, 0.0, 20.0
         for _ in range(60):  # tilt the shares until the truth is a hypothesis
             tilt = (low + high) / 2
             p = np.array(shares) * np.exp(tilt * PAIRS)
@@ -463,7 +462,8 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
 def test_a_deals_score_is_the_mean_over_its_games(players, games):
     cup = Tournament(Plan(Rules(players), ("greedy", "random", "greedy"), deals=5, seed=2))
     cup.run()
-    deals = complete_deals(cup.plan, cup.results[:-1])
+    cup._parts = [cup.results[:-1]]
+    deals = cup.counted
     assert deals.shape == (4, 3, games), "the last deal lacks a game"
     for number, (i, j) in enumerate(cup.plan.pairs):
         scores, other = (deal_scores(deals[:, number], agent) for agent in (i, j))

@@ -13,8 +13,8 @@ from pettingzoo.test import render_test
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0
-from carolus_env.drawing import Picture, animation, board_svg, pixels, show
-from carolus_env.drawing.pixels import Window
+from carolus_env.drawing import Picture, board_svg, pictures, show
+from carolus_env.drawing.pictures import Window
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
 from carolus_env.records import RecordError, position
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 def small(monkeypatch):
     """Frames that are drawn quickly, in a window that nobody sees."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setitem(pixels.WIDE, "width", 120)
+    monkeypatch.setitem(pictures.WIDE, "width", 120)
     yield
     pygame.display.quit()
 
@@ -44,7 +44,7 @@ def frames(monkeypatch):
 
 
 def marked_board(state, last=None):
-    return pixels.board_pixels(state, last=last, **pixels.WIDE)
+    return pictures.board_pixels(state, last=last, **pictures.WIDE)
 
 
 def stepped(state, action):
@@ -182,10 +182,10 @@ def test_a_vector_gives_a_frame_for_each_game_and_forgets_the_last_games_decisio
 
 
 def test_a_game_an_environment_and_a_state_show_their_board(monkeypatch):
-    monkeypatch.setitem(pixels.WIDE, "width", pixels.WIDTH)
+    monkeypatch.setitem(pictures.WIDE, "width", pictures.WIDTH)
 
     def board(state, **options):
-        return board_svg(state, layout="wide", width=pixels.WIDTH, **options)
+        return board_svg(state, layout="wide", width=pictures.WIDTH, **options)
 
     game = ce.Game(Rules(players=3), seed=1)
     for shown in (game, show(game), show(game.states[0]), show(game.states)):
@@ -209,7 +209,7 @@ def test_a_record_is_shown_as_the_film_that_plays_by_itself():
     record, options = env.unwrapped.record(), {"names": ["</script>", '"><b>', "Eve"]}
     film = show(record, **options, theme="dark", seconds_per_move=2)
     assert isinstance(film, Picture)
-    made = animation.animation_svg(record, **options, theme="dark", seconds_per_move=2)
+    made = pictures.animation_svg(record, **options, theme="dark", seconds_per_move=2)
     assert film._repr_svg_() == film.svg == made
 
 
@@ -239,7 +239,7 @@ def test_a_picture_is_saved_as_its_name_says_and_what_cannot_be_shown_is_refused
     "mode", ["svg", "human", pytest.param("rgb_array", marks=pytest.mark.slow)]
 )
 def test_frames_leave_nothing_in_memory(mode, monkeypatch):
-    monkeypatch.setitem(pixels.WIDE, "width", 240)  # 100 kB
+    monkeypatch.setitem(pictures.WIDE, "width", 240)  # 100 kB
     env = carolus_magnus_v0.raw_env(players=3, render_mode=None if mode == "svg" else mode)
     random, resident = np.random.default_rng(1), []
     for frames in (20, 40):  # what is made once is made in the first

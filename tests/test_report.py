@@ -18,7 +18,7 @@ from carolus_env.evaluation.report import (
     standings,
     write_report,
 )
-from carolus_env.evaluation.summary import anchor
+from carolus_env.evaluation.tournament import anchor
 
 HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 

@@ -93,10 +93,9 @@ def test_an_unknown_option_is_named_with_the_known_ones(kind):
 def test_the_page_has_every_option():
     pytest.importorskip("starlette")
     from carolus_env.play import server
-    from carolus_env.play.api import Api
-    from carolus_env.play.library import Roster
+    from carolus_env.play.session import Roster
 
-    menu = Api(Roster()).menu()
+    menu = server.Api(Roster()).menu()
     listed = {option["name"]: option for option in menu["options"]}
     assert list(listed) == list(OPTIONS)
     script = (Path(server.__file__).parent / "static" / "start.js").read_text()

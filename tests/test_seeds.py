@@ -16,8 +16,7 @@ from carolus_env.envs.turns import TurnGames
 from carolus_env.evaluation import rollouts
 from carolus_env.learners.sb3 import Sb3Config, Sb3Learner
 from carolus_env.play import terminal
-from carolus_env.play.library import Roster
-from carolus_env.play.session import Session
+from carolus_env.play.session import Roster, Session
 from carolus_env.records import make_record, position, record
 from carolus_env.system.options import declared
 

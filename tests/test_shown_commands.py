@@ -464,7 +464,7 @@ class Parsed(BaseException):
 def small(monkeypatch):
     """Measure on some of the positions that ship, by some of the games."""
     server = pytest.importorskip("carolus_env.play.server")
-    from carolus_env.evaluation import bench, placing, suite
+    from carolus_env.evaluation import bench, ladder, suite
 
     shipped = suite.shipped
 
@@ -472,7 +472,7 @@ def small(monkeypatch):
         whole = shipped(players)
         return replace(whole, decisions=whole.decisions[::50])
 
-    for module in (suite, bench, placing):
+    for module in (suite, bench, ladder):
         monkeypatch.setattr(module, "shipped", few)
     for players in bench.DEALS:
         monkeypatch.setitem(bench.DEALS, players, 1)

@@ -19,8 +19,7 @@ from carolus_env.evaluation.games import ArenaError
 from carolus_env.evaluation.rollouts import KINDS, after, choose, value_function
 from carolus_env.evaluation.suite import ALL, GAME, STAGES, measure, optimism
 from carolus_env.notation import to_line
-from carolus_env.play.library import GameFile
-from carolus_env.play.session import Replay
+from carolus_env.play.session import GameFile, Replay
 
 TINY = SuiteRecipe(
     2,

@@ -21,8 +21,8 @@ from carolus_env.engine import chance
 from carolus_env.engine.chance import Deals
 from carolus_env.engine.rules import OVER, TEAMS, Rules
 from carolus_env.learners import td
-from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.run import Run
+from carolus_env.learners.selfplay import WorkerPool
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.networks.network import Weights, values
 from carolus_env.system.compiler import entry
@@ -39,7 +39,7 @@ def small_learner(players=2, **options):
 
 @entry
 def _play(memory, exploration, bits):
-    return td._play_game(memory, exploration, bits)[0]
+    return td._play_game(memory, exploration, bits)
 
 
 @entry
@@ -70,21 +70,21 @@ def test_a_game_follows_the_best_choices_and_keeps_the_positions_after_them(play
     memory, start = learner._memory, engine.new_games(Rules(players), 1, seed=3)
     memory.state[:] = start
     count = _play(memory, 0.0, np.uint64(1))
-    history, state = memory.history, start.copy()
+    state = start.copy()
     assert memory.state[0]["phase"] == OVER
-    assert history.followed[:count].all()
+    assert memory.followed[:count].all()
     for t in range(count):
-        rows = history.inputs.rows[t, : history.inputs.lengths[t]]
+        rows = memory.inputs.rows[t, : memory.inputs.lengths[t]]
         after, value = best_after(state[0], learner.weights, rows)
-        np.testing.assert_allclose(history.values[t, : TEAMS[players]], value, atol=1e-5)
+        np.testing.assert_allclose(memory.values[t, : TEAMS[players]], value, atol=1e-5)
         if after[0]["phase"] == OVER:
-            assert (t, history.inputs.lengths[t]) == (count - 1, 0)
+            assert (t, memory.inputs.lengths[t]) == (count - 1, 0)
             continue
         inputs = encode_all(after)
         np.testing.assert_array_equal(rows, inputs.rows[0][inputs.rows[0] >= 0])
-        np.testing.assert_array_equal(history.inputs.features[t], inputs.features[0])
-        assert history.inputs.stages[t] == inputs.stages[0]
-        assert history.inputs.first_team[t] == after[0]["team"][after[0]["player"]]
+        np.testing.assert_array_equal(memory.inputs.features[t], inputs.features[0])
+        assert memory.inputs.stages[t] == inputs.stages[0]
+        assert memory.inputs.first_team[t] == after[0]["team"][after[0]["player"]]
         state = after
         chance.roll(state)
 
@@ -94,25 +94,25 @@ def test_a_game_follows_the_best_choices_and_keeps_the_positions_after_them(play
 def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players, trace):
     """By the definition: with a rate of 0 the loss tells what the targets were."""
     learner, teams = small_learner(players), TEAMS[players]
-    memory, history, explored = learner._memory, learner._memory.history, 0
+    memory, explored = learner._memory, 0
     for seed in range(3):
         memory.state[:] = engine.new_games(Rules(players), 1, seed=seed)
         count, expected = _play(memory, 0.2, np.uint64(seed)), 0.0
         seats = [list(memory.state[0]["team"]).index(team) for team in range(teams)]
         target = engine.win_shares(memory.state)[0][seats] * (players // teams)
         for t in reversed(range(count)):
-            if history.inputs.lengths[t]:
-                rows = history.inputs.rows[t, : history.inputs.lengths[t]]
-                features = history.inputs.features[t, : len(learner.weights.features)]
+            if memory.inputs.lengths[t]:
+                rows = memory.inputs.rows[t, : memory.inputs.lengths[t]]
+                features = memory.inputs.features[t, : len(learner.weights.features)]
                 scores = plain_scores(
-                    learner.weights._asdict(), rows, features, history.inputs.stages[t]
+                    learner.weights._asdict(), rows, features, memory.inputs.stages[t]
                 )
                 logs = scores - np.log(np.exp(scores).sum())
-                roles = (history.inputs.first_team[t] + np.arange(teams)) % teams
+                roles = (memory.inputs.first_team[t] + np.arange(teams)) % teams
                 expected -= target[roles] @ logs
-            decay = trace if history.followed[t] else 0.0
-            target = decay * target + (1 - decay) * history.values[t, :teams]
-        explored += count - history.followed[:count].sum()
+            decay = trace if memory.followed[t] else 0.0
+            target = decay * target + (1 - decay) * memory.values[t, :teams]
+        explored += count - memory.followed[:count].sum()
         assert _learn(memory, count, trace, np.float32(0)) == pytest.approx(expected, rel=1e-4)
     assert explored > 5
 

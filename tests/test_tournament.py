@@ -16,9 +16,8 @@ from carolus_env import bots, evaluation
 from carolus_env.bots import Agent, registry
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, games, tournament
-from carolus_env.evaluation import summary as summaries
 from carolus_env.evaluation.ratings import Ratings
-from carolus_env.evaluation.sequential import SequentialTest, widening
+from carolus_env.evaluation.schedules import SequentialTest, widening
 from carolus_env.records import read_records, replay
 from carolus_env.system import machine
 
@@ -41,7 +40,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             elo, elo - half, elo + half, ("",) * agents, elo[None], len(set(deals.tolist()))
         )
 
-    monkeypatch.setattr(summaries, "rate", rate)
+    monkeypatch.setattr(tournament, "rate", rate)
     return asked
 
 

@@ -25,7 +25,7 @@ from carolus_env import bots, evaluation
 from carolus_env.bots.registry import fingerprint
 from carolus_env.engine.chance import Deals, derived_seed
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import journal, seating
+from carolus_env.evaluation import journal, schedules
 from carolus_env.records import arrays
 from carolus_env.system import executors, files
 from carolus_env.system.command import DONE, INTERRUPTED, command, counting, needs, parse
@@ -57,10 +57,10 @@ class DatasetOptions:
 
     def plans(self) -> list[evaluation.Plan]:
         """Return the games, as tournaments of different deals."""
-        schedule = seating.ALONE if len(self.agents) == 1 else "round_robin"
+        schedule = schedules.ALONE if len(self.agents) == 1 else "round_robin"
         plan = partial(evaluation.Plan, self.rules, self.agents, schedule)
         deal = plan().games_per_deal
-        deals, size = seating.deals_for(self.games, deal), max(1, OF_A_SEED // deal)
+        deals, size = schedules.deals_for(self.games, deal), max(1, OF_A_SEED // deal)
         return [
             plan(deals=min(size, deals - first), seed=derived_seed(self.seed, first))
             for first in range(0, deals, size)

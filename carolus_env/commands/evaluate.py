@@ -19,9 +19,8 @@ from typing import Any, Final
 
 from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import bench, report, seating, suite
+from carolus_env.evaluation import bench, report, schedules, suite
 from carolus_env.evaluation.games import make_agents, refusal
-from carolus_env.evaluation.summary import complete_deals
 from carolus_env.system import command, files, untrusted
 from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
 from carolus_env.system.machine import commit, provenance
@@ -43,7 +42,7 @@ class EvaluateOptions:
 
     agents: tuple[str, ...] = argument(f"{', '.join(bots.known())} or FILE.py:NAME", "AGENT", ())
     schedule: str = option(
-        "round_robin", "which agents meet", among=seating.SCHEDULES, metavar="NAME"
+        "round_robin", "which agents meet", among=schedules.SCHEDULES, metavar="NAME"
     )
     seed: int = option(0, "seed of all games", among=(0, 2**64 - 1), metavar="S")
     work: WorkerOptions = group(WorkerOptions, "")
@@ -176,8 +175,8 @@ def _plan(options: EvaluateOptions) -> evaluation.Plan:
         test = evaluation.SequentialTest(low, high)
     elif games is None and options.until is None:
         games = GAMES
-    seatings = len(seating.seatings_of(options.rules))
-    deals = MOST_DEALS if games is None else seating.deals_for(games, seatings)
+    seatings = len(schedules.seatings_of(options.rules))
+    deals = MOST_DEALS if games is None else schedules.deals_for(games, seatings)
     named = options.rules, options.agents, options.schedule
     return evaluation.Plan(*named, deals, options.seed, options.until, test)
 
@@ -250,7 +249,7 @@ def _trouble(
         reason = error.strerror or error
         return UserError(f"{error.filename}: could not be written: {reason}", command.FAILED)
     except KeyboardInterrupt:
-        counted = complete_deals(cup.plan, cup.results).size
+        counted = cup.counted.size
         text = f"interrupted: {cup.games} of {cup.plan.games} games kept, {counted} counted "
         text += "(those of complete deals)" + "; continue with --resume" * bool(options.out)
         return UserError(text, command.INTERRUPTED)
@@ -259,7 +258,7 @@ def _trouble(
 
 def _report(options: EvaluateOptions, cup: evaluation.Tournament, typed: str) -> None:
     """Write and print the games of complete deals, if any; print them if they cannot be written."""
-    if not len(complete_deals(cup.plan, cup.results)):
+    if not len(cup.counted):
         return
     summary, unsaved = cup.summary(), None
     paths = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]

@@ -12,7 +12,7 @@ from typing import Final
 
 from carolus_env.engine.rules import MAX_PLAYERS, Rules
 from carolus_env.notation import game_text
-from carolus_env.play.library import Roster
+from carolus_env.play.session import Roster
 from carolus_env.records import Record, RecordError, replay, scan_records, start_of
 from carolus_env.system.command import DONE, USER_ERROR, command, needs, parse, refuse_unused
 from carolus_env.system.machine import MissingExtraError
@@ -26,6 +26,7 @@ Play Carolus in the browser or in the terminal, and view recorded games.
 
 The page can be reached from this machine only. The viewer opens FILEs of game records.
 """
+
 _NEW: Final = "options of a new game in the terminal"
 
 
@@ -86,8 +87,7 @@ def main(arguments: Sequence[str], program: str) -> int:
 def _serve(options: PlayOptions, program: str) -> int:
     try:
         from carolus_env.play import server
-        from carolus_env.play.api import Api
-        from carolus_env.play.library import GameFile
+        from carolus_env.play.session import GameFile
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "anyio"):
             raise
@@ -99,7 +99,7 @@ def _serve(options: PlayOptions, program: str) -> int:
         except (OSError, RecordError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UserError(f"{path}: {reason}") from error
-    api = Api(Roster(options.bot), files)
+    api = server.Api(Roster(options.bot), files)
     try:
         listening = server.open_socket(options.port)
     except OSError as error:

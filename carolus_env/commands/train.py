@@ -26,10 +26,9 @@ from rich.console import Console
 from rich.text import Text
 
 from carolus_env.evaluation import ladder
-from carolus_env.evaluation.placing import Evaluation
+from carolus_env.evaluation.ladder import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
-from carolus_env.learners.options import RunConfig
-from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run
+from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run, RunConfig
 from carolus_env.system import command, untrusted
 from carolus_env.system.cancellation import Stopped
 from carolus_env.system.files import locked, write_json

@@ -8,19 +8,21 @@ for a region the fewest steps there (``data-steps`` lists all numbers of steps).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
+from carolus_env import engine
 from carolus_env.drawing import pieces
 from carolus_env.drawing.pieces import GOLD, TEAM_STYLES, Point, angle_of, polar
-from carolus_env.drawing.scene import Scene
 from carolus_env.engine import rules
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY
 from carolus_env.notation import descriptions
 from carolus_env.notation.moves import counted, due, region_text
+from carolus_env.records import position
 from carolus_env.system.options import one_of, whole_number
 
 LAYOUTS: Final = ("wide", "narrow")
@@ -111,8 +113,6 @@ def _places(
     return size, height / _SIDE, [(left, top + seat * step, scale) for seat in range(players)]
 
 
-# ------------------------------------------------------------------------------------ circle
-
 # Places of a single territory's clans, by their number: along the circle and outwards.
 _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
     (),
@@ -178,7 +178,6 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
 
 
 def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
-    """Yield a territory's number and castle."""
     x, y = polar(pieces.NUMBER_RADIUS, angle_of(territory))
     number = territory % rules.TERRITORIES
     if owner == NOBODY:
@@ -255,11 +254,7 @@ def _joined(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-# ------------------------------------------------------------------------------------ middle
-
-
 def _middle(scene: Scene) -> Iterator[str]:
-    """Yield the round, what is due, the last decision, supply and playing order."""
     data = scene.data
     head = f"round {data['round']}" if data["round"] else "set-up"
     yield _line(310, "game over" if scene.phase == "over" else head, 21, "f-soft")
@@ -306,7 +301,6 @@ def _middle(scene: Scene) -> Iterator[str]:
 
 
 def _line(y: float, content: str, size: float, kind: str) -> str:
-    """Return a line of text in the middle."""
     return pieces.text(pieces.CENTRE, y, content, size, kind)
 
 
@@ -412,3 +406,83 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
         yield pieces.text(_PANEL_WIDTH - 26, y, court[clan], 19, kind)
         yield "</g>"
     yield "</g>"
+
+
+# ------------------------------------------------------------------------------------ content
+
+_NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Scene:
+    """A game to be drawn; arguments as for `board_svg`."""
+
+    def __init__(
+        self,
+        state: np.void,
+        names: Sequence[str] | None,
+        legal: bool,
+        last: tuple[np.void, int] | None,
+        turn: Sequence[tuple[np.void, int]] | None,
+    ) -> None:
+        self.state, self.rules = state, engine.rules_of(state)
+        self.data = position.to_dict(state)
+        self.phase: str = self.data["phase"]
+        self.player: int | None = self.data["player"]
+        players = self.rules.players
+        if names is not None and len(names) != players:
+            raise ValueError(f"names must be of {players} players, got {len(names)}")
+        if names is None:
+            names = [f"player {seat}" for seat in range(players)]
+        self.names = [_NOT_IN_XML.sub("\ufffd", str(name)) for name in names]
+        self.teams = descriptions.team_names(self.rules, self.names)
+        self.legal: list[int] = engine.legal_actions(state).tolist() if legal else []
+        self.last = None if last is None else MarkedMove(*last)
+        self.marks = [MarkedMove(*decision) for decision in turn or []]
+        if turn is None and self.last:
+            self.marks = [self.last]
+        before = _owners(position.to_dict(self.marks[0].before)) if self.marks else {}
+        # Territories whose castle is another team's than before the marked decisions.
+        owners = _owners(self.data).items()
+        self.new_castles = [k for k, team in owners if team not in (NOBODY, before.get(k, team))]
+
+    def steps_to(self, region: int) -> list[int]:
+        """Return the legal steps that lead the Emperor to ``region``; none if unreachable."""
+        steps, count = range(1, rules.DISCS + 1), len(self.data["regions"])
+        return [n for n in steps if n % count == region and rules.move_action(n) in self.legal]
+
+    def group(
+        self, kind: str, actions: list[int], attributes: str = "", *, numbered: bool = True
+    ) -> str:
+        """Return a group's start tag, selectable where one of ``actions`` is legal."""
+        result = [action for action in actions if action in self.legal]
+        number = f' data-action="{result[0]}"' if result and numbered else ""
+        return f'<g class="{kind}{" open" if result else ""}"{attributes}{number}>'
+
+
+class MarkedMove:
+    """A decision, and what it touched."""
+
+    def __init__(self, before: np.void, action: int) -> None:
+        self.before, self.action, self.seat = before, action, int(before["player"])
+        kind, number, clan, destination = rules.action_parts(action)
+        self.disc = (self.seat, number) if kind == "disc" else None
+        self.court = (self.seat, clan) if kind == "place" and destination == 0 else None
+        to_region = kind == "place" and destination > 0
+        self.clan = clan if to_region else None  # of a paladin to a region
+        self.walk = self._territories(0) if kind == "move" else []  # those that the Emperor left
+        self.territories: list[int] = []  # of the region that it concerned
+        if kind == "move" or self.clan is not None:
+            self.territories = self._territories(number if kind == "move" else destination - 1)
+
+    def _territories(self, region: int) -> list[int]:
+        """Return the territories of a region, counted from the Emperor's, clockwise."""
+        count, firsts = int(self.before["regions"]), self.before["region_first"]
+        at = (int(self.before["emperor"]) + region) % count
+        first, after = int(firsts[at]), int(firsts[(at + 1) % count])
+        size = (after - first) % rules.TERRITORIES
+        return [(first + k) % rules.TERRITORIES for k in range(size)]
+
+
+def _owners(data: dict[str, Any]) -> dict[int, int]:
+    """Return the team with a castle on each territory, `NOBODY` where there is none."""
+    return {k: region["owner"] for region in data["regions"] for k in region["territories"]}

@@ -132,14 +132,12 @@ _CORNERS: Final[tuple[tuple[Point, ...], ...]] = (
 def clan_shape(clan: int, radius: float) -> str:
     """Return the outline of a clan's paladin about the origin."""
     if not _CORNERS[clan]:
-        return (
-            f"M{-radius} 0A{radius} {radius} 0 0 1 {radius} 0A{radius} {radius} 0 0 1 {-radius} 0Z"
-        )
+        arc = f"A{radius} {radius} 0 0 1"
+        return f"M{-radius} 0{arc} {radius} 0{arc} {-radius} 0Z"
     return rounded([(x * radius, y * radius) for x, y in _CORNERS[clan]], radius * 0.22)
 
 
-_TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
-"""Drop of a clan's number below the centre, in radii; a triangle is widest below."""
+_TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)  # of a clan's number, in radii
 
 CASTLE: Final[tuple[Point, ...]] = (  # a tower with four merlons
     (-1, -0.95), (-0.62, -0.95), (-0.62, -0.6), (-0.24, -0.6), (-0.24, -0.95), (0.24, -0.95),
@@ -286,10 +284,8 @@ def ring(x: float, y: float, radius: float, kind: str) -> str:
 def line(path: str, kind: str, width: float, dashes: str = "") -> str:
     """Return the lines of an SVG path, with round ends."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    return (
-        f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round"{dashed} '
-        f'd="{path}"/>'
-    )
+    style = f'class="line {kind}" stroke-width="{width}" stroke-linecap="round"{dashed}'
+    return f'<path {style} d="{path}"/>'
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:

@@ -31,8 +31,7 @@ EMPEROR_LOOK: Final = "38;5;16;48;5;214"
 _BOLD, _END = "1", "\x1b[0m"
 _UNIT = re.compile(r"(?:\x1b\[[0-9;]+m)*[^\x1b](?:\x1b\[0m)*")  # a character with its style
 
-Paint = Callable[[str, str], str]
-"""Styles a text, or returns it unchanged."""
+Paint = Callable[[str, str], str]  # styles a text, or returns it unchanged
 
 
 def painted(text: str, look: str) -> str:
@@ -108,9 +107,8 @@ def _paladins(
 ) -> list[str]:
     """Return ``r3`` for each clan; one that is controlled has a bold upper-case letter."""
     words = []
-    for letter, number, look, own in zip(
-        CLAN_LETTERS, numbers, CLAN_STYLES, controlled, strict=True
-    ):
+    clans = zip(CLAN_LETTERS, numbers, CLAN_STYLES, controlled, strict=True)
+    for letter, number, look, own in clans:
         word = f"{letter.upper() if own else letter}{number}"
         words.append(paint(word, f"{_BOLD};{look}" if own else look))
     return words

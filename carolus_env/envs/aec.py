@@ -26,14 +26,12 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from carolus_env import engine
-from carolus_env.drawing.pictures import state_svg
-from carolus_env.drawing.pixels import WIDE, Window, board_pixels
+from carolus_env import engine, envs
+from carolus_env.drawing.pictures import WIDE, Window, board_pixels, state_svg
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import States
-from carolus_env.envs import options as shared
 from carolus_env.games.game import Game
 from carolus_env.records import make_record
 from carolus_env.system.options import instance, integer, one_of, seed_number
@@ -69,16 +67,14 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``.
         rules: the other options of `Rules`.
 
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for an impossible option, naming it and what is allowed.
+    An unknown option is a TypeError, an impossible one a ValueError.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's way)
         "name": "carolus_magnus_v0",
         "render_modes": ["ansi", "rgb_array", "human"],
         "is_parallelizable": False,
-        "render_fps": shared.RENDER_FPS,
+        "render_fps": envs.RENDER_FPS,
     }
 
     def __init__(
@@ -91,22 +87,22 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         **rules: Unpack[RuleOptions],
     ) -> None:
         super().__init__()
-        self.rules = shared.rules_for(raw_env, players, rules)
-        shared.check_options(illegal, observation, render_mode, self.metadata)
+        self.rules = envs.rules_for(raw_env, players, rules)
+        envs.check_options(illegal, observation, render_mode, self.metadata)
         self.illegal, self.render_mode = illegal, render_mode
         self._window = Window("Carolus Magnus") if render_mode == "human" else None
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
-        self.state_space = shared.observation_box(players, self._dtype)
+        self.state_space = envs.observation_box(players, self._dtype)
         # PettingZoo declares both, and some libraries read them instead of calling the methods.
         self.observation_spaces = {
-            agent: shared.with_mask(shared.observation_box(players, self._dtype), ACTIONS)
+            agent: envs.with_mask(envs.observation_box(players, self._dtype), ACTIONS)
             for agent in self.possible_agents
         }
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
-        self._game: Game = cast(Game, shared.NotStarted())
+        self._game: Game = cast(Game, envs.NotStarted())
         self._actions: list[int] = []
         self.agents: list[str] = []
 
@@ -117,8 +113,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def action_space(self, agent: str) -> spaces.Space:
         """Return ``Discrete(95)``."""
         return self.action_spaces[one_of("agent", agent, tuple(self.possible_agents))]
-
-    # -------------------------------------------------------------------------------- playing
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a game.
@@ -134,7 +128,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """
         seed = seed_number(seed)
         options = instance("options", options or {}, Mapping, "a dict")
-        shared.check_reset_options(options, (*shared.RESET_OPTIONS, "options"))
+        envs.check_reset_options(options, (*envs.RESET_OPTIONS, "options"))
         if "options" in options:  # which PettingZoo's own test passes
             gymnasium.logger.warn("reset: the option 'options' is ignored")
         random = self._random
@@ -143,7 +137,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         elif options:  # which may be refused, and then nothing was drawn
             random = copy.deepcopy(random)
         drawn = int(random.integers(2**63))
-        self._start = shared.first_game(self.rules, options, drawn, seed)
+        self._start = envs.first_game(self.rules, options, drawn, seed)
         self._random = random
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)
@@ -157,8 +151,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None
         self._hand_over()
-        if self._window is not None:
-            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def last(self, observe: bool = True) -> Any:
         """Return observation, reward, terminated, truncated and info of the selected agent."""
@@ -198,23 +190,21 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         else:
             self._actions.append(number)
         self._hand_over()
-        if self._window is not None:
-            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def _hand_over(self) -> None:
         """Select the player to move, or the first agent when the game is over, and pay all."""
         game = self._game
         if not game.over:
             self.agent_selection = self.possible_agents[game.player]
-            return
-        cut_off = bool(game.states["reason"][0] == BY_MAX_ROUNDS)
-        self.rewards = dict(zip(self.agents, game.returns.tolist(), strict=True))
-        self.terminations = dict.fromkeys(self.agents, not cut_off)
-        self.truncations = dict.fromkeys(self.agents, cut_off)
-        self.agent_selection = self.agents[0]
-        self._accumulate_rewards()
-
-    # -------------------------------------------------------------------------------- looking
+        else:
+            cut_off = bool(game.states["reason"][0] == BY_MAX_ROUNDS)
+            self.rewards = dict(zip(self.agents, game.returns.tolist(), strict=True))
+            self.terminations = dict.fromkeys(self.agents, not cut_off)
+            self.truncations = dict.fromkeys(self.agents, cut_off)
+            self.agent_selection = self.agents[0]
+            self._accumulate_rewards()
+        if self._window is not None:
+            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
         """Return ``agent``'s ``{"observation", "action_mask"}``, new arrays."""
@@ -236,10 +226,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return engine.copy(self._game.states)
 
     def record(self) -> dict[str, Any]:
-        """Return the game so far as a game record (docs/formats.md); a record leaves a forfeit out.
+        """Return the game so far as a game record (docs/formats.md), which leaves a forfeit out.
 
-        Raises:
-            ValueError: for a game that was started from a position: a record begins at the set-up.
+        It begins at the set-up; a game that was started from a position is a ValueError.
         """
         _ = self._game.over  # ResetNeeded before the first `reset`
         if not self._from_set_up:
@@ -280,7 +269,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     def _repr_svg_(self) -> str | None:
         """Return the board, for a notebook; None before the first `reset`."""
-        if isinstance(self._game, shared.NotStarted):
+        if isinstance(self._game, envs.NotStarted):
             return None
         return state_svg(self._game.states[0], last=self.last_decision())
 

@@ -21,12 +21,11 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from carolus_env import engine
-from carolus_env.drawing.pixels import WIDE, Window, board_pixels
+from carolus_env import engine, envs
+from carolus_env.drawing.pictures import WIDE, Window, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, RuleOptions
 from carolus_env.engine.state import Ints, States
-from carolus_env.envs import options as shared
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
 from carolus_env.envs.turns import TurnGames, Turns
 from carolus_env.games.game import Game
@@ -103,14 +102,12 @@ class CarolusVectorEnv(VectorEnv):
         copy: False returns views of the buffers, which the next step overwrites.
         rules: the other options of `Rules`.
 
-    Raises:
-        TypeError: for an unknown option, naming it and the known ones.
-        ValueError: for an impossible option, naming it and what is allowed.
+    An unknown option is a TypeError, an impossible one a ValueError.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "rgb_array"],  # one window cannot hold all the games
-        "render_fps": shared.RENDER_FPS,
+        "render_fps": envs.RENDER_FPS,
     }
 
     def __init__(
@@ -131,9 +128,9 @@ class CarolusVectorEnv(VectorEnv):
         copy: bool = True,
         **rules: Unpack[RuleOptions],
     ) -> None:
-        chosen = shared.rules_for(CarolusVectorEnv, players, rules)
+        chosen = envs.rules_for(CarolusVectorEnv, players, rules)
         num_envs = whole_number("num_envs", num_envs, 1)
-        shared.check_options(illegal, observation, render_mode, self.metadata)
+        envs.check_options(illegal, observation, render_mode, self.metadata)
         one_of("masks", masks, ("info", "observation"))
         one_of("turns", turns, (False, True))
         listed = Turns(candidates, plans)
@@ -158,7 +155,7 @@ class CarolusVectorEnv(VectorEnv):
         box = self.games.box(np.dtype(observation))
         self.single_observation_space: spaces.Space = box
         if self._masks_observed:
-            self.single_observation_space = shared.with_mask(box, self.games.actions)
+            self.single_observation_space = envs.with_mask(box, self.games.actions)
         self.single_action_space = spaces.Discrete(self.games.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -167,8 +164,6 @@ class CarolusVectorEnv(VectorEnv):
         self._masks = np.zeros((num_envs, self.games.actions), np.int8)
         self._observations = np.zeros((num_envs, *box.shape), box.dtype)
         self._everybody = np.ones(num_envs, np.bool_)
-
-    # -------------------------------------------------------------------------------- playing
 
     def reset(
         self,
@@ -186,13 +181,12 @@ class CarolusVectorEnv(VectorEnv):
                 games, or a list of ``num_envs``. In a position the learner takes the seat of the
                 player to move, unless its seat is fixed.
 
-        Raises:
-            ValueError: for what no game can start from. No game has changed.
+        What no game can start from is a ValueError, and no game has changed.
         """
         seeds = self.seeds(seed)
         options = dict(instance("options", options or {}, Mapping, "a dict"))
         mask = options.pop("reset_mask", None)
-        shared.check_reset_options(options, (*shared.RESET_OPTIONS, "reset_mask"))
+        envs.check_reset_options(options, (*envs.RESET_OPTIONS, "reset_mask"))
         rows = np.arange(self.num_envs)
         if mask is not None:
             mask = array("reset_mask", mask)
@@ -202,7 +196,7 @@ class CarolusVectorEnv(VectorEnv):
                     f"got shape {mask.shape} and dtype {mask.dtype}"
                 )
             rows = np.flatnonzero(mask)
-        self.start(seeds, rows, shared.for_each_game(options, self.num_envs) if options else None)
+        self.start(seeds, rows, envs.for_each_game(options, self.num_envs) if options else None)
         return self.look(), self._info(rows)
 
     def start(
@@ -289,8 +283,6 @@ class CarolusVectorEnv(VectorEnv):
             return tuple(board_text(state) for state in self.games.states)
         return tuple(self._pictures.frame(row) for row in range(self.num_envs))
 
-    # -------------------------------------------------------------------------------- inside
-
     def seeds(self, seed: Any) -> npt.NDArray[np.uint64] | None:
         """Return a seed for each game, None where the games continue their generators."""
         if seed is None:
@@ -350,7 +342,7 @@ class CarolusEnv(gymnasium.Env):
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": ["ansi", "rgb_array", "human"],
-        "render_fps": shared.RENDER_FPS,
+        "render_fps": envs.RENDER_FPS,
     }
 
     def __init__(
@@ -363,7 +355,7 @@ class CarolusEnv(gymnasium.Env):
         **options: Any,
     ) -> None:
         hidden = {"num_envs", "autoreset_mode", "copy"}
-        shared.rules_for(CarolusVectorEnv, players, options, hidden)
+        envs.rules_for(CarolusVectorEnv, players, options, hidden)
         one_of("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         options["render_mode"] = None if render_mode == "human" else render_mode
         self._vector = CarolusVectorEnv(1, players, opponents, seat, **options)
@@ -375,7 +367,7 @@ class CarolusEnv(gymnasium.Env):
         self.observation_space = self._vector.single_observation_space
         self.action_space = self._vector.single_action_space
         # Plays on the record of ``self._vector.games``, where the opponents decide.
-        self._game: Game = cast(Game, shared.NotStarted())
+        self._game: Game = cast(Game, envs.NotStarted())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -387,7 +379,7 @@ class CarolusEnv(gymnasium.Env):
     ) -> tuple[Any, dict[str, Any]]:
         """Start a game; see `CarolusVectorEnv.reset`. There is no ``reset_mask``."""
         seed = seed_number(seed)
-        shared.check_reset_options(instance("options", options or {}, Mapping, "a dict"))
+        envs.check_reset_options(instance("options", options or {}, Mapping, "a dict"))
         self._vector.reset(seed=seed, options=options)
         super().reset(seed=seed)  # last: a refused reset changes nothing
         games = self._vector.games

@@ -19,10 +19,9 @@ from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
 from carolus_env.bots.lockstep import Rows
 from carolus_env.bots.registry import is_function
 from carolus_env.engine import chance, observation
-from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
-from carolus_env.envs.options import games_from, observation_box
+from carolus_env.envs import games_from, observation_box
 from carolus_env.system.options import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
@@ -79,14 +78,10 @@ class LearnerGames:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
         watcher: an observer of every decision and beginning, such as `gym.Pictures`, or None.
-
-    Raises:
-        ValueError: for ``n``, ``seat`` or opponents that are not allowed.
     """
 
     watcher: Any = None
-    actions: int = ACTIONS
-    """`step` takes numbers below this."""
+    actions: int = ACTIONS  # `step` takes numbers below this
 
     def __init__(
         self,
@@ -108,7 +103,7 @@ class LearnerGames:
         self._all, self._fixed_seat = np.arange(n), seat
         self.states = engine.blank_games(rules, n)
         self.seats = np.zeros(n, np.int64)
-        self._generators = new_streams(0, n)
+        self._generators = chance.new_streams(0, n)
         self._seatings = np.full((n, rules.players), lockstep.NO_AGENT)
         if start:
             self.reset(seed)
@@ -125,11 +120,10 @@ class LearnerGames:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
                 A game depends on its seed alone. None: drawn by the generators of these games, or
                 from the operating system where all are started.
-            starts: for each row some of `envs.options.RESET_OPTIONS`.
+            starts: for each row some of `envs.RESET_OPTIONS`.
 
-        Raises:
-            ValueError: for a start that is impossible or over, or ends before its learner decides.
-                No game has changed.
+        A start that is impossible or over, or ends before its learner decides, is a ValueError, and
+        no game has changed.
         """
         if isinstance(seed, np.ndarray):
             seeds = seed
@@ -149,7 +143,7 @@ class LearnerGames:
         arrays = self.states, self.seats, self._generators, self._seatings
         before = [array[rows] for array in arrays]
         put(self.states, rows, games)
-        self._generators[rows] = new_streams(seeds, len(rows))
+        self._generators[rows] = chance.new_streams(seeds, len(rows))
         self.seats[rows] = seats if self._fixed_seat is None else self._fixed_seat
         try:
             self._begin(rows)
@@ -175,11 +169,8 @@ class LearnerGames:
         """Carry out the learners' decisions; the others play on to the next ones or to the end.
 
         ``actions``, ``(m,)``, are those of the games in ``rows``; None: of all. An illegal one
-        forfeits the game, or is an error. Returns the games that ended; they wait for `restart`.
-
-        Raises:
-            IllegalActionError: without ``forfeits``; no game has changed.
-            ValueError, TypeError: see `engine.step`.
+        forfeits the game, or is an IllegalActionError, and no game has changed. Returns the games
+        that ended; they wait for `restart`.
         """
         played = self._all if rows is None else np.asarray(rows, np.int64)
         self.play_on(self._decide(np.asarray(actions), played, forfeits))
@@ -195,8 +186,6 @@ class LearnerGames:
         if self._fixed_seat is None:
             self.seats[rows] = (self.seats[rows] + 1) % self.rules.players
         self._begin(rows)
-
-    # -------------------------------------------------------------------------------- decisions
 
     def box(self, dtype: np.dtype[Any]) -> spaces.Box:
         """Return the space of a learner's observations."""
@@ -221,8 +210,6 @@ class LearnerGames:
     def infos(self) -> dict[str, npt.NDArray[Any]]:
         """Return infos on each game's decision, ``(n, ...)`` by name; here none."""
         return {}
-
-    # -------------------------------------------------------------------------------- inside
 
     def _begin(self, rows: Rows) -> None:
         """Seat the agents clockwise from the learner, the last in all that are left; play on.

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
+from carolus_env.envs import RENDER_FPS
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.envs.learner import FinishedGames, Opponents
-from carolus_env.envs.options import RENDER_FPS
 from carolus_env.system.machine import MissingExtraError
 from carolus_env.system.options import array, instance, one_of, seed_number, whole_number
 
@@ -84,10 +84,8 @@ class CarolusVecEnv(VecEnv):
         super().__init__(n, self._envs.single_observation_space, self._envs.single_action_space)
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}
 
-    # -------------------------------------------------------------------------------- playing
-
     def reset(self) -> npt.NDArray[Any]:
-        """Start new games, as `set_options` says (`envs.options.RESET_OPTIONS`).
+        """Start new games, as `set_options` says (`envs.RESET_OPTIONS`).
 
         The first games, and those after a call of `seed`, depend on the seed alone; later ones
         continue the games' generators. An impossible option is a ValueError.
@@ -132,8 +130,6 @@ class CarolusVecEnv(VecEnv):
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Return the legal actions, ``(n, actions)`` int8."""
         return self._envs.action_masks()
-
-    # -------------------------------------------------------------------------------- for SB3
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed the games of the next `reset`; row ``i`` takes ``seed + i``."""

@@ -32,8 +32,7 @@ from carolus_env.system.arrays import F32, I8, I64, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import instance, one_of, whole_number, whole_numbers
 
-MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
-"""Actions of a turn, at most: paladins and the Emperor's move."""
+MOST_ACTIONS: Final = MOST_PLACEMENTS + 1  # of a turn: paladins and the Emperor's move
 
 
 @dataclass(frozen=True)
@@ -141,14 +140,10 @@ class TurnGames(LearnerGames):
         self._lists, self._view = self.turns.candidate_list(rules.players), View.new()
         super().__init__(rules, n, opponents, **options)
 
-    # -------------------------------------------------------------------------------- decisions
-
     def box(self, dtype: np.dtype[Any]) -> spaces.Box:
-        """Return the space of a learner's rows."""
         return self.turns.box(self.rules.players)
 
     def actions_of(self, number: int) -> list[int]:
-        """Return the actions, in order, of a candidate in the first game."""
         return self._listed.actions_of(self.states, 0, number)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
@@ -159,7 +154,6 @@ class TurnGames(LearnerGames):
         return out
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Copy `rows` into ``out``."""
         out[:] = self.rows
         return out
 
@@ -168,10 +162,7 @@ class TurnGames(LearnerGames):
         return np.zeros((len(ended.rows), *self.rows.shape[1:]), dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
-        """Return `choices` and `left_out`."""
         return {"choices": self.choices, "left_out": self.left_out}
-
-    # -------------------------------------------------------------------------------- inside
 
     def _decide(self, actions: Ints, rows: Rows, forfeits: bool) -> Rows:
         actions = whole_numbers("actions", actions, rows.shape)
@@ -195,7 +186,6 @@ class TurnGames(LearnerGames):
         return deciding
 
     def _prepare(self, rows: Rows) -> None:
-        """List the candidates in these rows."""
         list_in_games(self.states, rows, self._lists, self._view, self._listed)
 
 
@@ -211,11 +201,9 @@ def list_in_games(
         listed.left_out[g] = candidates.scratch.total[0] - listed.counts[g]
 
 
-AHEAD: Final = 8
-"""Number of regions ahead of the Emperor that have entries of their own."""
+AHEAD: Final = 8  # number of regions ahead of the Emperor that have entries of their own
 KINDS: Final = ("disc", "crown", "turn")
-LIMIT: Final = 8.0
-"""Entries lie from -LIMIT to LIMIT; none but a rare count is cut off there."""
+LIMIT: Final = 8.0  # entries lie from -LIMIT to LIMIT; none but a rare count is cut off there
 
 
 class Block(NamedTuple):

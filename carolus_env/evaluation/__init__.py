@@ -5,29 +5,26 @@
     >>> cup.run(workers=2, file="games.jsonl")
     >>> cup.summary()["agents"]
 
-Tournaments: ``seating`` (plans), ``games``, ``tournament``, ``journal`` (their file), ``pairing``,
-``ratings``, ``sequential`` (stop rules), ``summary``, ``report``. One agent: ``ladder`` (opponents
-with ratings), ``placing``, ``bench``. Positions: ``rollouts``, ``suite`` (decisions that were
-rolled out, and an agent's regret on them).
+Tournaments: ``schedules`` (plans and stop rules), ``games`` (with the result of two agents),
+``tournament``, ``journal`` (its file), ``ratings``, ``report``. One agent: ``ladder`` (opponents
+with ratings), ``bench``. Positions: ``rollouts``, ``suite`` (decisions that were rolled out, and an
+agent's regret on them).
 """
 
 from carolus_env.evaluation.games import (
     ArenaError,
+    PairingResult,
     Progress,
     Results,
     game_record,
-    play_and_record,
-    play_games,
-)
-from carolus_env.evaluation.journal import ResultsFileError, Saved, read_games
-from carolus_env.evaluation.pairing import (
-    PairingResult,
     mean_interval,
     pairing_result,
+    play_and_record,
+    play_games,
     play_pairing,
 )
-from carolus_env.evaluation.seating import Fixtures, Plan, pairing_tables
-from carolus_env.evaluation.sequential import SequentialTest
+from carolus_env.evaluation.journal import ResultsFileError, Saved, read_games
+from carolus_env.evaluation.schedules import Fixtures, Plan, SequentialTest, pairing_tables
 from carolus_env.evaluation.tournament import Tournament
 
 __all__ = [

@@ -17,7 +17,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import journal, ladder
 from carolus_env.evaluation.games import Results
 from carolus_env.evaluation.rollouts import value_function
-from carolus_env.evaluation.seating import Plan
+from carolus_env.evaluation.schedules import Plan
 from carolus_env.evaluation.suite import Suite, measure, shipped
 from carolus_env.system import untrusted
 from carolus_env.system.files import locked, write_json
@@ -66,10 +66,8 @@ def plan(agent: str, players: int, rungs: Sequence[str]) -> Plan:
 def rating(played: Plan, results: Results) -> dict[str, Any]:
     """Rate the agent by the games of its tournament."""
     rungs = played.agents[1:]
-    met = {
-        spec: results[(results["table"] == number).any(axis=1)]
-        for number, spec in enumerate(rungs, 1)
-    }
+    tables = results["table"]
+    met = {spec: results[(tables == k).any(axis=1)] for k, spec in enumerate(rungs, 1)}
     elo, low, high = ladder.place(played.rules, met)
     return {"elo": elo, "elo_ci95": [low, high], "opponents": list(rungs)}
 
@@ -84,9 +82,8 @@ def regret(agent: Agent, players: int) -> dict[str, Any]:
 def read(path: Path, agent: Agent) -> dict[str, Any]:
     """Return what `write` wrote for this agent; one that has changed since is refused."""
     try:
-        content: dict[str, Any] = untrusted.check(
-            untrusted.parse_json(path.read_bytes()), dict, "it"
-        )
+        parsed = untrusted.parse_json(path.read_bytes())
+        content: dict[str, Any] = untrusted.check(parsed, dict, "it")
         untrusted.expect(content, protocol=NAME, agent=agent.name, ladder=LADDER)
         untrusted.get(content, "left_out", dict)
         parts = untrusted.get(content, "players", dict)

@@ -16,23 +16,21 @@ import numpy as np
 
 from carolus_env.engine.rules import REASON_NAMES
 from carolus_env.evaluation.games import Results, result_type
-from carolus_env.evaluation.seating import Plan
+from carolus_env.evaluation.schedules import Plan
 from carolus_env.system.files import Log, json_line, read_lines
 from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import DataError, check, cut, expect, get, parse_json, shown
 
-Sources = Sequence[Mapping[str, str]]
-"""What each agent of a plan plays by, see `registry.fingerprint`."""
+Sources = Sequence[Mapping[str, str]]  # what each agent of a plan plays by, see `fingerprint`
 
 FORMAT: Final[dict[str, str | int]] = {"format": "carolus-tournament", "version": 1}
-FIELDS: Final = {
+FIELDS: Final = {  # of `games.result_type` that the file has, with the bounds of their values
     "shares": (0, 1),
     "castles": (0, 15),
     "rounds": (0, 2**32 - 1),
     "reason": (1, len(REASON_NAMES) - 1),
     "decisions": (0, 2**31 - 1),
 }
-"""The statistics in the file, fields of `games.result_type`, with the bounds of their values."""
 _MOST_SECONDS: Final = 1e15
 
 
@@ -57,7 +55,7 @@ class Saved(NamedTuple):
     results: Results  # the games so far, in the plan's order
     wall: float  # seconds that playing them took
     versions: dict[str, str]  # of the software that wrote the file
-    sources: list[dict[str, str]]  # what each agent plays by, see `registry.fingerprint`
+    sources: list[dict[str, str]]  # what each agent plays by, see `fingerprint`
     size: int  # bytes of the complete lines
     cut: bool  # the last line is incomplete; it is left out
 
@@ -104,16 +102,8 @@ def changes(agents: Sequence[str], old: Sources, new: Sources) -> list[str]:
     return list(result.values())
 
 
-# ------------------------------------------------------------------------------------ reading
-
-
 def read_games(path: str | os.PathLike[str]) -> Saved:
-    """Read a results file. An incomplete last line is left out.
-
-    Raises:
-        ResultsFileError: for any other file, or a damaged one; the text names the line.
-        OSError: when it cannot be read.
-    """
+    """Read a results file, an incomplete last line left out; any other is a `ResultsFileError`."""
     try:
         lines, size, cut_off = read_lines(path)
     except FileNotFoundError:

@@ -16,16 +16,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.evaluation.seating import seatings_array
+from carolus_env.evaluation.schedules import seatings_array
 from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import number, whole_number, whole_numbers
 
-ELO: Final = 400 / math.log(10)
-"""Elo points in a logit: 400 points are odds of 10 to 1."""
+ELO: Final = 400 / math.log(10)  # Elo points in a logit: 400 points are odds of 10 to 1
+ANCHOR: Final = "planner"  # whose rating is 0 on the ladder, and in tournaments where it plays
 MOST_AGENTS: Final = 1000
 MOST_BOOTSTRAPS: Final = 100_000
-MOST_ELO: Final = 100_000.0
-"""Largest absolute value of a rating that is given."""
+MOST_ELO: Final = 100_000.0  # largest absolute value of a rating that is given
 _LEAST: Final = 1e-6  # weight of a virtual win; less would be lost in rounding
 _CELLS: Final = 2**20  # numbers in the largest array of the refits that are fitted at once
 _Flags = npt.NDArray[np.bool_]
@@ -39,20 +38,15 @@ class RatingsError(ValueError):
 class Ratings:
     """Ratings of ``A`` agents on the Elo scale, with 95 % intervals."""
 
-    elo: F64
-    """``(A,)``: 0 for the anchor; without an anchor the mean is 0."""
-    low: F64
-    """``(A,)``: lower end of the interval; 0 for the anchor, as is the upper one."""
-    high: F64
-    """``(A,)``: upper end."""
+    elo: F64  # ``(A,)``: 0 for the anchor; without an anchor the mean is 0
+    low: F64  # ``(A,)``: lower end of the interval; 0 for the anchor, as is the upper one
+    high: F64  # ``(A,)``: upper end
     bounds: tuple[str, ...]
     """What the games say of each agent without the prior: ``""``, its rating; ``below`` or
     ``above``, only that it is below ``high`` or above ``low``; ``unknown``, nothing. Compared with
     the anchor, else with the largest group of agents that are tied together."""
-    samples: F64
-    """``(bootstraps, A)``: the ratings of every refit."""
-    deals: int
-    """With fewer than about 50 the intervals are a little too narrow."""
+    samples: F64  # ``(bootstraps, A)``: the ratings of every refit
+    deals: int  # with fewer than about 50 the intervals are a little too narrow
 
     def difference(self, i: int, j: int) -> tuple[float, float, float]:
         """Return agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
@@ -99,7 +93,6 @@ def rate(
 
     Raises:
         RatingsError: when no games connect some of the agents; the text names the groups.
-        ValueError: for impossible values; the text names them.
     """
     whole_number("agents", agents, 2, MOST_AGENTS)
     whole_number("seed", seed, 0, 2**64 - 1)

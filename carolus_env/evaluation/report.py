@@ -24,16 +24,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from carolus_env.evaluation.games import Progress
-from carolus_env.evaluation.summary import Summary, anchor, labels
-from carolus_env.evaluation.tournament import Tournament
+from carolus_env.evaluation.tournament import Summary, Tournament, anchor, labels
 from carolus_env.system.files import write_file
 from carolus_env.system.machine import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEW_DEALS: Final = 50
-"""Number of deals below which the ratings' intervals are too narrow (docs/evaluation.md)."""
+FEW_DEALS: Final = 50  # with fewer the ratings' intervals are too narrow (docs/evaluation.md)
 
 
 def check_installed() -> None:
@@ -62,7 +60,6 @@ p{color:#6b6b6b}pre{overflow-x:auto;font-size:.9rem}svg{max-width:100%;height:au
 
 
 def _page(summary: Summary, drawn: str) -> str:
-    """Return the page: HTML that needs no other file."""
     ends = summary["play"]["ends"]
     shares = [f"{percent(n / sum(ends.values()), 1)} % by {spaced(end)}" for end, n in ends.items()]
     notes = ["400 Elo points are odds of 10 to 1; in brackets the 95 % interval."]
@@ -130,7 +127,6 @@ _SETTINGS: Final[dict[Any, Any]] = {
 
 
 def _plots(lines: Sequence[StandingsRow]) -> dict[str, bytes]:
-    """Return the plot of the ratings as files by name."""
     import matplotlib
 
     files, metadata = {}, {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
@@ -182,10 +178,8 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     return figure
 
 
-BLUE, VERMILION = "#0072b2", "#d55e00"
-"""More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
-WIDE: Final = 100_000
-"""Characters of a line, where nothing limits it."""
+BLUE, VERMILION = "#0072b2", "#d55e00"  # more and less than half (Okabe and Ito)
+WIDE: Final = 100_000  # characters of a line, where nothing limits it
 
 _LONGEST_NAME: Final = 32
 _NAME: Final = 9  # least width of a column of names
@@ -208,10 +202,7 @@ def standings(summary: Summary) -> list[StandingsRow]:
     """Return the agents by rating, the strongest first."""
     agents = summary["agents"]
     names = labels([printable(agent["spec"]) for agent in agents])
-    rows = [
-        StandingsRow(k, names[k], agent["rating"], agent["win_share"])
-        for k, agent in enumerate(agents)
-    ]
+    rows = [StandingsRow(k, names[k], a["rating"], a["win_share"]) for k, a in enumerate(agents)]
     return sorted(rows, key=lambda row: -row.rating["elo"])
 
 
@@ -227,7 +218,6 @@ class Table(NamedTuple):
     words: Sequence[int] = ()  # further columns that are aligned on the left
 
     def texts(self) -> list[list[str]]:
-        """Return heads and rows as text."""
         return [[*self.heads], *([cell.plain for cell in row] for row in self.rows)]
 
     def fitted(self, width: int) -> RenderableType:
@@ -297,9 +287,6 @@ def facts_table(summary: Summary) -> Table:
     known = {spaced(key): value for key, value in facts.items() if value is not None}
     rows = [[Text(printable(text)) for text in fact] for fact in known.items()]
     return Table(["", ""], rows, [1], [0])
-
-
-# ------------------------------------------------------------------------------------ texts
 
 
 def printable(text: object) -> str:

@@ -24,7 +24,6 @@ from carolus_env.bots import AgentLike, lockstep
 from carolus_env.bots.network import find, values_ahead
 from carolus_env.engine import chance, rules
 from carolus_env.engine.chance import Deals
-from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, pick, single
 from carolus_env.networks.network import Weights
 from carolus_env.planning import heuristic
@@ -258,8 +257,7 @@ def standard_error(values: F64) -> float:
 
 # ------------------------------------------------------------------------------------ candidates
 
-KINDS: Final = ("disc", "turn", "crown")
-"""Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
+KINDS: Final = ("disc", "turn", "crown")  # of decisions; a turn is all that remains of it
 _KIND = {rules.DISC: "disc", rules.CROWN_CHOICE: "crown", rules.PLACE: "turn", rules.MOVE: "turn"}
 MOST: Final = 4096  # candidates of a turn
 
@@ -369,13 +367,13 @@ class Sampler:
         deals = Deals.of(self.seed, numbers)
         dice, waiting = deals.dice(), ~np.isnan(heights)  # for the first roll
         last = states["round"].astype(np.int64) + (self.rounds or 0)
-        rolls = chance.chance_outcomes(DICE[players])
+        rolls = chance.chance_outcomes(rules.DICE[players])
         ends = np.cumsum(rolls.probabilities)[:-1]
 
         def roll(rows: I64) -> I64:
-            first = rows[waiting[rows] & (states["phase"][rows] == ROLL)]
+            first = rows[waiting[rows] & (states["phase"][rows] == rules.ROLL)]
             waiting[first] = False
-            usual = first[states["dice_due"][first] == DICE[players]]
+            usual = first[states["dice_due"][first] == rules.DICE[players]]
             if len(usual):
                 seats = states["player"][usual]
                 states["generator"][usual] = dice[usual, seats]
@@ -387,17 +385,17 @@ class Sampler:
             if self.rounds is None:
                 return rows
             # Between two rounds nothing is under way that a value would have to foresee.
-            begins = (states["phase"][rows] == DISC) & (states["turn"][rows] == 0)
+            begins = (states["phase"][rows] == rules.DISC) & (states["turn"][rows] == 0)
             return rows[~(begins & (states["round"][rows] >= last[rows]))]
 
         games = lockstep.Games(states, np.zeros((len(states), players), np.int64), deals.streams())
         steps = lockstep.play(games, [bots.make(self.base)], roll)
         decisions = sum(len(step.rows) for step in steps)
-        shares = np.zeros((len(states), TEAMS[players]))
+        shares = np.zeros((len(states), rules.TEAMS[players]))
         teams = states["team"][:, :players].astype(np.int64)
         won = engine.win_shares(states)[:, :players]
         np.add.at(shares, (np.arange(len(states))[:, None], teams), won)
-        left = np.flatnonzero(states["phase"] != OVER)
+        left = np.flatnonzero(states["phase"] != rules.OVER)
         if self.value is not None and len(left):
             shares[left] = self.value(pick(states, left))
         return shares, decisions
@@ -415,7 +413,7 @@ def choose(
     instance("agent", agent, bots.Agent, "an agent (carolus_env.make makes one)")
     agent = agent if isinstance(agent, bots.Checked) else bots.Checked(agent)
     after = copy(states)
-    if np.isin(after["phase"], (ROLL, OVER)).any():
+    if np.isin(after["phase"], (rules.ROLL, rules.OVER)).any():
         raise ValueError("states must be games in which a decision is due")
     numbers = whole_numbers("numbers", numbers, (len(after),))
     streams = Deals.of(whole_number("seed", seed, 0, 2**64 - 1), numbers).roots[:, None]
@@ -426,7 +424,7 @@ def choose(
         return rows[left[rows] > 0]
 
     actions: list[tuple[int, ...]] = [()] * len(after)
-    games = lockstep.Games(after, np.zeros((len(after), MAX_PLAYERS), np.int64), streams)
+    games = lockstep.Games(after, np.zeros((len(after), rules.MAX_PLAYERS), np.int64), streams)
     for step in lockstep.play(games, [agent], go_on):
         for row, action in zip(step.rows.tolist(), step.actions.tolist(), strict=True):
             actions[row] += (action,)
@@ -455,7 +453,7 @@ class Value:
             raise ValueError(
                 f"value function {self.name!r} is for {self.players} players, not for {players}"
             )
-        return self._of(states)[:, : TEAMS[self.players]]
+        return self._of(states)[:, : rules.TEAMS[self.players]]
 
 
 def value_function(spec: str, players: int) -> Value:
@@ -466,7 +464,7 @@ def value_function(spec: str, players: int) -> Value:
     take a model, as ``value:PATH``.
     """
     instance("spec", spec, str, f"the spec of a value function: {KNOWN}")
-    players = whole_number("players", players, 2, MAX_PLAYERS)
+    players = whole_number("players", players, 2, rules.MAX_PLAYERS)
     name, _, argument = spec.partition(":")
     if spec == "planner":
         weights = heuristic.all_weights()[players].tobytes()
@@ -476,10 +474,8 @@ def value_function(spec: str, players: int) -> Value:
             unknown("unknown value function", spec, ("planner", "ppo", "value"), KNOWN)
         )
     model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
-    if model.size.players != players:
-        raise ValueError(
-            f"value function {spec!r} is for {model.size.players} players, not for {players}"
-        )
+    if (own := model.size.players) != players:
+        raise ValueError(f"value function {spec!r} is for {own} players, not for {players}")
     network = Weights.of(model.weights)
 
     def ahead(states: States) -> F64:

@@ -34,12 +34,11 @@ from carolus_env.records import Record, play_event, record, start_of, write_reco
 from carolus_env.system.arrays import F64
 from carolus_env.system.command import aligned
 from carolus_env.system.files import write_json
-from carolus_env.system.options import instance, whole_number
+from carolus_env.system.options import instance, one_of, whole_number
 from carolus_env.system.untrusted import message, shown
 
 HASHES: Final = {2: "a5d78e01a9a6", 3: "57a809bb49f3", 4: "48e9440e5473"}  # by number of players
-HALVES: Final = ("learn", "report")
-"""The half to learn and tune by, and the half for published results."""
+HALVES: Final = ("learn", "report")  # to learn and tune by; for published results
 STAGES: Final = ("opening", "middle", "end")  # `benchmarks.suite.stages_of` tells them apart
 
 
@@ -111,7 +110,6 @@ class Suite:
 
     @property
     def players(self) -> int:
-        """Number of players of every game."""
         return int(self.header["players"])
 
     @property
@@ -129,8 +127,7 @@ class Suite:
 
     def half(self, name: str) -> list[SuitePosition]:
         """Return the decisions of one half, or of ``all``."""
-        if name not in (*HALVES, "all"):
-            raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
+        one_of("half", name, (*HALVES, "all"))
         return [decision for decision in self.decisions if name in (decision.half, "all")]
 
 
@@ -228,8 +225,7 @@ class Measured:
 
     def worst(self, count: int) -> list[int]:
         """Return the rows of the decisions with the most regret, the worst first."""
-        count = whole_number("count", count, 0)
-        return np.argsort(-self.regrets, kind="stable")[:count].tolist()
+        return np.argsort(-self.regrets, kind="stable")[: whole_number("count", count, 0)].tolist()
 
 
 def measure(
@@ -336,10 +332,8 @@ def measure_agents(
     if out and (out / RESULT_FILE).exists():
         raise ValueError(f"{out / RESULT_FILE} exists: name another folder")
     suites = [shipped(number) for number in ((2, 3, 4) if players is None else (players,))]
-    reasons = {
-        suite.players: [refusal(agent, Rules(suite.players)) for agent in agents]
-        for suite in suites
-    }
+    numbers = [suite.players for suite in suites]
+    reasons = {n: [refusal(agent, Rules(n)) for agent in agents] for n in numbers}
     if all(map(all, reasons.values())):
         raise ValueError(next(iter(reasons.values()))[0])
     results: dict[str, Any] = {
@@ -357,7 +351,9 @@ def measure_agents(
         try:
             for agent, reason in zip(agents, reasons[suite.players], strict=True):
                 if not reason:
-                    measured.append(_measured(suite, agent))
+                    measured.append(measure(suite, agent, HALF))
+        except Exception as error:  # a user's agent can fail in any way
+            raise agent_error(error, agent.name, f" failed with {message(error)}") from error
         finally:
             if measured:
                 results["suites"].append(_as_data(measured))
@@ -372,15 +368,7 @@ def measure_agents(
                     write_json(file, results)
 
 
-def _measured(suite: Suite, agent: Agent) -> Measured:
-    try:
-        return measure(suite, agent, HALF)
-    except Exception as error:  # a user's agent can fail in any way
-        raise agent_error(error, agent.name, f" failed with {message(error)}") from error
-
-
 def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:
-    """Return what was measured by one suite, JSON-ready."""
     suite, decisions = measured[0].suite, measured[0].decisions
     return {
         "players": suite.players,

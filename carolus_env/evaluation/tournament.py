@@ -11,8 +11,8 @@ import os
 import sys
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,20 +21,18 @@ import numpy as np
 
 from carolus_env.bots import AgentLike
 from carolus_env.bots.registry import fingerprint, is_function
-from carolus_env.evaluation import games, journal
-from carolus_env.evaluation import summary as summaries
-from carolus_env.evaluation.games import ArenaError, Progress, Results
-from carolus_env.evaluation.pairing import PairingResult
-from carolus_env.evaluation.seating import Plan
+from carolus_env.evaluation import games, journal, schedules
+from carolus_env.evaluation.games import ArenaError, PairingResult, Progress, Results
+from carolus_env.evaluation.ratings import ANCHOR, Ratings, rate
+from carolus_env.evaluation.schedules import Plan
 from carolus_env.records.record import is_gzip, record_line
 from carolus_env.system import executors
 from carolus_env.system.executors import InProcess, Workers
 from carolus_env.system.files import Log, locked
+from carolus_env.system.machine import machine, versions
 
-SIDE_BY_SIDE: Final = games.SIDE_BY_SIDE
-"""Most games of a block."""
-BLOCK_SECONDS: Final = 10.0
-"""Target time of a block, and so about the most that an interruption loses."""
+SIDE_BY_SIDE: Final = games.SIDE_BY_SIDE  # most games of a block
+BLOCK_SECONDS: Final = 10.0  # of a block, and so about the most that an interruption loses
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
 
 
@@ -44,9 +42,6 @@ class Tournament:
     ``agents`` are a spec string (`bots.make`) or an agent for each name in the plan; None: the
     names are the specs. ``complete`` says whether the tournament has been played to its end,
     ``seconds`` is the wall-clock time spent on playing.
-
-    Raises:
-        ValueError: for another number of agents than the plan has.
     """
 
     def __init__(self, plan: Plan, agents: Sequence[AgentLike] | None = None) -> None:
@@ -67,17 +62,117 @@ class Tournament:
         self._parts = [np.concatenate(self._parts)]
         return self._parts[0]
 
+    @property
+    def counted(self) -> Results:
+        """The games of the deals that all pairs have played in all seatings, ``(D, K, S)``."""
+        plan = self.plan
+        deals = self.games // plan.games_per_deal
+        shape = deals, len(plan.pairs), len(plan.seatings)
+        return self.results[: deals * plan.games_per_deal].reshape(shape)
+
     def pairings(self) -> list[PairingResult]:
         """Return the result of each pair of agents over the complete deals so far."""
-        return summaries.pairings(self.plan, self.results)
+        counted = self.counted
+        return [
+            games.pairing_result(self.plan.agents, counted[:, number].ravel(), pair)
+            for number, pair in enumerate(self.plan.pairs if len(counted) else ())
+        ]
 
     def summary(self) -> dict[str, Any]:
         """Return the statistics so far; a ValueError if no deal has been played in all seatings."""
-        return summaries.summary(self.plan, self.results, self.complete, self.seconds)
+        plan, counted = self.plan, self.counted
+        if not len(counted):
+            raise ValueError("no deal has been played in all seatings")
+        paired, rated = self.pairings(), self._ratings()
+        rates: list[list[float]] = [[] for _ in plan.agents]
+        for pair, result in zip(plan.pairs, paired, strict=True):
+            for k, win_rate in zip(pair, result.win_rate, strict=True):
+                rates[k].append(win_rate)
+        agents = []
+        for k, spec in enumerate(plan.agents):
+            seats = counted["table"] == k
+            decisions = int(counted["decisions"][seats].sum())
+            spent = float(counted["seconds"][seats].sum())
+            agents.append(
+                {
+                    "spec": spec,
+                    "rating": rated.of(k),
+                    "win_share": float(np.mean(rates[k])),
+                    "mean_castles": float(counted["castles"][seats].mean()),
+                    "games": int(seats.any(axis=-1).sum()),
+                    "decisions": decisions,
+                    "seconds": spent,
+                    "us_per_decision": 1e6 * spent / max(decisions, 1),
+                }
+            )
+        rule, ends = self.standing(rated), games.count_ends(counted)
+        return {
+            "format": "carolus-tournament-summary",
+            "version": 1,
+            "rules": plan.rules.to_dict(),
+            "schedule": plan.schedule,
+            "seed": plan.seed,
+            "deals": len(counted),
+            "games": counted.size,
+            "complete": self.complete,
+            "agents": agents,
+            "pairings": [
+                {"pair": list(pair), **result.to_dict()}
+                for pair, result in zip(plan.pairs, paired, strict=True)
+            ],
+            "play": {"mean_rounds": float(counted["rounds"].mean()), "ends": ends},
+            "versions": versions("torch"),
+            "machine": machine(),
+            "seconds": self.seconds,
+            **({"stop_rule": rule} if rule else {}),
+        }
 
-    def standing(self) -> dict[str, Any] | None:
-        """Return the stop rule's state (``reached``: the end); None without one or a full deal."""
-        return summaries.standing(self.plan, self.results)
+    def _ratings(self) -> Ratings:
+        plan, counted = self.plan, self.counted.ravel()
+        games = counted["table"], counted["shares"], counted["deal"]
+        zero = anchor(plan.agents, plan.schedule)
+        return rate(*games, len(plan.agents), anchor=zero, seed=plan.seed)
+
+    def standing(self, rated: Ratings | None = None) -> dict[str, Any] | None:
+        """Return the stop rule's state after the complete deals, whose ratings may be known.
+
+        ``reached`` says whether the rule ends the tournament, ``text`` the state in a line; the
+        rest is of the rule, all for JSON. None without a stop rule or a complete deal.
+        """
+        counted, plan = self.counted, self.plan
+        if not len(counted):
+            return None
+        if plan.until is not None:
+            rated = rated or self._ratings()
+            factor = schedules.widening(len(counted))  # times it the intervals hold at any time
+            return {
+                "reached": bool((factor * (rated.high - rated.low) < plan.until).all()),
+                "until": plan.until,
+                "widening": factor,
+                "text": f"at any time, with 95 %: intervals {factor:.2f} times as wide as shown",
+            }
+        if (test := plan.test) is None:
+            return None
+        scores = games.deal_scores(counted[:, 0], 0)
+        outcome = test.outcome(scores, counted.shape[2])
+        first, second, *_ = labels(plan.agents)
+        verdict = {
+            schedules.STRONGER: f"{first} is stronger than {second} (H1)",
+            schedules.NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
+            schedules.UNDECIDED: f"{first} against {second}: undecided",
+        }[outcome.verdict]
+        elo = "" if outcome.elo is None else f", nElo so far {outcome.elo:.1f}"
+        low, high = test.bounds
+        return {
+            "reached": outcome.verdict != schedules.UNDECIDED,
+            "test": plan.to_dict()["test"],
+            "pair": list(plan.pairs[0]),
+            **outcome._asdict(),
+            "bounds": [low, high],
+            "text": f"test of nElo {test.elo0:g} (H0) against {test.elo1:g} (H1): {verdict} "
+            f"after {outcome.deals:,} deals; log-likelihood ratio {outcome.ratio:.2f} "
+            f"({low:.2f} to {high:.2f}){elo}",
+        }
 
     def run(
         self,
@@ -159,6 +254,33 @@ class Tournament:
             notice(f"{os.fspath(file)}: the last line is incomplete; its games are played again")
         self._parts, self.seconds = [saved.results], saved.wall
         return log
+
+
+Summary = Mapping[str, Any]  # of `Tournament.summary`, or as read from ``summary.json``
+
+
+def anchor(agents: Sequence[str], schedule: str) -> int | None:
+    """Return the number of the agent whose rating is 0; None: the mean is 0.
+
+    It is `planner`, as on the ladder. Without it, it is the first agent of a field, whom all others
+    have met: one that has lost all its games would lend its wide interval to everyone. Else it is
+    `random`.
+    """
+    if ANCHOR in agents:
+        return agents.index(ANCHOR)
+    if schedule == "field":
+        return 0
+    return agents.index("random") if "random" in agents else None
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Return the names of agents, numbered where one occurs more than once."""
+    counts, numbers = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        numbers[name] += 1
+        result.append(f"{name} #{numbers[name]}" if counts[name] > 1 else name)
+    return result
 
 
 # ------------------------------------------------------------------------------------ blocks

@@ -39,8 +39,7 @@ from carolus_env.system.options import option
 from carolus_env.system.untrusted import shown
 
 GREETING: Final = {"protocol": "carolus-engine", "version": 1}
-LONGEST: Final = 1 << 16
-"""Bytes of a line, at most."""
+LONGEST: Final = 1 << 16  # bytes of a line, at most
 
 
 class Key(NamedTuple):
@@ -154,8 +153,7 @@ def action_of(answer: Mapping[str, Any], request: Mapping[str, Any], state: np.v
 # ------------------------------------------------------------------------------------ agent
 
 NAME: Final = "exe"
-GRACE: Final = 1.0
-"""Seconds from the end of a program's input until it is killed."""
+GRACE: Final = 1.0  # seconds from the end of a program's input until it is killed
 
 _POLL: Final = 0.05  # seconds between two chances to be stopped
 # Leads the process group, and waits for the end of its input, which this process holds open.
@@ -194,7 +192,6 @@ class _Program:
         self._close = weakref.finalize(self, _end, guard, process)
 
     def kill(self) -> None:
-        """End the program at once."""
         self.process.kill()
         self._close()
 
@@ -294,7 +291,6 @@ class ExternalAgent(Agent):
         return answers
 
     def _ask(self, state: np.void, seed: int, analyse: bool) -> dict[str, Any]:
-        """Ask the program; one that fails is ended."""
         self._number += 1
         seconds = self.options.seconds
         request = request_for(self._number, state, seconds=seconds, seed=seed, analyse=analyse)

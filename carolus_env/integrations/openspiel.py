@@ -28,7 +28,6 @@ import numpy.typing as npt
 from carolus_env import bots, engine, notation
 from carolus_env.bots import Agent
 from carolus_env.engine import chance, observation, rules
-from carolus_env.engine.chance import check_streams, new_streams, random_bits
 from carolus_env.engine.play import playout
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, as_states, copy, single
@@ -296,12 +295,10 @@ class CarolusMagnusState(pyspiel.State):
 
 @cache
 def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
-    """Return the outcomes of a roll, and their probabilities."""
     return tuple(enumerate(chance.chance_outcomes(dice).probabilities.tolist()))
 
 
 def _resumed(text: str) -> Any:
-    """Return the state that was pickled."""
     return pyspiel.deserialize_game_and_state(text)[1]
 
 
@@ -350,8 +347,7 @@ pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)
 
 # ------------------------------------------------------------------------------------ players
 
-MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]
-"""Makes a bot for a game, a seat, and a seed of 32 bits."""
+MakeBot = Callable[[CarolusMagnusGame, int, int], pyspiel.Bot]  # of a game, a seat, and a seed
 
 
 class AgentBot(pyspiel.Bot):
@@ -363,7 +359,7 @@ class AgentBot(pyspiel.Bot):
     def __init__(self, agent: Agent | str, player: int, seed: int | None = None) -> None:
         pyspiel.Bot.__init__(self)
         self.agent = bots.make(agent) if isinstance(agent, str) else agent
-        self._player, self._stream = player, new_streams(seed, 1)
+        self._player, self._stream = player, chance.new_streams(seed, 1)
 
     def player_id(self) -> int:
         return self._player
@@ -388,8 +384,8 @@ class BotAgent(Agent):
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`."""
-        check_streams(generators, as_states(states))
-        seeds = (random_bits(generators) >> np.uint64(32)).tolist()
+        chance.check_streams(generators, as_states(states))
+        seeds = (chance.random_bits(generators) >> np.uint64(32)).tolist()
         return np.array([self._choice(*pair) for pair in zip(states, seeds, strict=True)], np.int64)
 
     def _choice(self, record: np.void, seed: int) -> int:
@@ -411,7 +407,7 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
 
     def __init__(self, repeats: int = 1, seed: int | None = None) -> None:
         super().__init__(repeats, None if seed is None else np.random.RandomState(seed % 2**32))
-        self._stream = new_streams(seed, 1)
+        self._stream = chance.new_streams(seed, 1)
 
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
         """Return the mean payoff of each seat, ``(players,)``."""

@@ -22,9 +22,8 @@ from gymnasium import spaces
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import OPTIONS
 from carolus_env.engine.state import Ints, States
-from carolus_env.envs import turns
+from carolus_env.envs import check_reset_options, turns
 from carolus_env.envs.aec import raw_env
-from carolus_env.envs.options import check_reset_options
 from carolus_env.integrations.agents import DecisionAgent, TurnAgent
 from carolus_env.system.untrusted import only
 
@@ -41,8 +40,7 @@ except ImportError as error:
         "pip install 'ray[rllib]' torch"
     ) from error
 
-NO_CANDIDATE: Final = -1e9
-"""Logit where there is no candidate: finite, so that its product with probability 0 is 0."""
+NO_CANDIDATE: Final = -1e9  # logit: finite, so that its product with probability 0 is 0
 
 
 class CarolusMultiAgentEnv(MultiAgentEnv):
@@ -130,9 +128,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         last = {agent: aec.observe(agent)["observation"] for agent in self.agents}
         if self._turns is not None:
             last = dict.fromkeys(self.agents, np.zeros(self._box.shape, np.float32))
-        ended = {
-            agent: {"action_mask": nothing, "observations": row} for agent, row in last.items()
-        }
+        ended = {name: {"action_mask": nothing, "observations": row} for name, row in last.items()}
         return ended, dict(aec.rewards), *ends, {agent: {} for agent in self.agents}
 
     @property
@@ -154,7 +150,6 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         return {mover: observation}, {mover: info}
 
     def _actions_of(self, action: Any) -> list[int]:
-        """Return the single decisions of an action."""
         if self._turns is None:
             return [action]
         return self._listed.actions_of(self.aec.games, 0, action)
@@ -179,9 +174,6 @@ def _turns_of(value: bool | Mapping[str, Any] | None) -> turns.Turns | None:
     return turns.Turns() if value is True else turns.Turns(**value)
 
 
-# ------------------------------------------------------------------------------------ networks
-
-
 class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
     """A policy and a value for environments of whole turns: one network scores each candidate.
 
@@ -190,7 +182,6 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
     """
 
     def setup(self) -> None:
-        """Make the network; RLlib calls this."""
         config = self.model_config if isinstance(self.model_config, Mapping) else {}
         width = self.observation_space["observations"].shape[-1]
         layers: list[torch.nn.Module] = []

@@ -1,6 +1,6 @@
 """Training: the learners (`LEARNERS`), each a file that reads from top to bottom.
 
-`options` has the options that all have, `run` a run in its folder, `pool` the workers of self-play.
+`run` has a run in its folder, and the options that all have; `selfplay` the workers of self-play.
 Training needs the extra ``train``; `sb3` needs PyTorch and Stable-Baselines3, of the extra ``sb3``.
 """
 
@@ -18,13 +18,13 @@ from carolus_env.system.options import declared, make
 from carolus_env.system.untrusted import unknown
 
 if TYPE_CHECKING:
-    from carolus_env.learners.options import RunConfig
+    from carolus_env.learners.run import RunConfig
 
 
 class Entry(NamedTuple):
     """A learner of the table; its class is imported when needed."""
 
-    place: str  # MODULE:CLASS of a `run.Learner` or a `pool.SelfPlayLearner`
+    place: str  # MODULE:CLASS of a `run.Learner` or a `selfplay.SelfPlayLearner`
     about: str  # a description in one line
     extra: str = "train"  # the extra that it needs
 

@@ -22,9 +22,8 @@ from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, start_anew
-from carolus_env.learners.options import SelfPlayConfig, algorithm, every, rate
-from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
-from carolus_env.learners.run import Arrays
+from carolus_env.learners.run import Arrays, algorithm, every, rate
+from carolus_env.learners.selfplay import SelfPlayConfig, SelfPlayLearner, Stats, Task
 from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
@@ -117,7 +116,6 @@ class Experience(NamedTuple):
 
     @classmethod
     def new(cls, games: int, steps: int, candidates: int, players: int) -> Experience:
-        """Allocate memory for a number of decisions in each of some games."""
         decisions = games * steps
         arrays: list[Any] = [
             *np.zeros((3, decisions), np.int64),
@@ -201,7 +199,6 @@ def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
         stats[0] += 1
         stats[1] += int64(s["round"])
         start_anew(player.states, player.game, player.blank)
-        turns.roll_on(s)
     return stream
 
 
@@ -284,7 +281,6 @@ class Batch(NamedTuple):
 
     @classmethod
     def new(cls, policy: Selector) -> Batch:
-        """Allocate memory for a policy and its candidates."""
         most, net = len(policy.logits), policy.net
         single, weights = net.activations, net.weights
         return cls(
@@ -301,7 +297,6 @@ class Batch(NamedTuple):
 
 @kernel
 def _layers_of(batch: Batch, k: Int) -> network.Activations:
-    """Return the activations of one candidate."""
     layers = batch.layers
     return network.Activations(
         layers.sums[k], layers.first[k], layers.second[k], layers.scores[k], layers.values[k]
@@ -462,9 +457,6 @@ def step(
         if touched[row]:
             touched[row] = False
             network.adam(weights[row], means[row], squares[row], gradients[row], rate)
-
-
-# ------------------------------------------------------------------------------------ the worker
 
 
 class PpoLearner(SelfPlayLearner[PpoConfig]):

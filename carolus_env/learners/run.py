@@ -17,16 +17,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import learners
-from carolus_env.bots import Agent
-from carolus_env.evaluation import ladder, placing
-from carolus_env.learners.options import RunConfig
+from carolus_env.bots import Agent, make
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.ratings import ANCHOR
 from carolus_env.networks.files import Model, file_of
 from carolus_env.system import untrusted
 from carolus_env.system.arrays import from_bytes, to_bytes
@@ -35,12 +37,10 @@ from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
 from carolus_env.system.files import Log, write_file, write_json
 from carolus_env.system.machine import provenance
-from carolus_env.system.options import UserError
+from carolus_env.system.options import UserError, check_fields, group, option
 
-COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"
-"""The phases of a run, each with its seconds in ``result.json``."""
-CHECKPOINT: Final = "resume/checkpoint.safetensors"
-"""The file, in a run's folder."""
+COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"  # of a run
+CHECKPOINT: Final = "resume/checkpoint.safetensors"  # the file, in a run's folder
 
 Arrays = dict[str, npt.NDArray[Any]]
 _FORMAT: Final[dict[str, Any]] = {"format": "carolus-checkpoint", "version": 1}
@@ -48,8 +48,136 @@ _BEFORE_ANY: Final = 0.15  # assumed time of evaluations in that of learning, be
 _FINAL: Final = 3  # the final evaluation takes about this many times as long as another one
 
 
+# ------------------------------------------------------------------------------------ options
+
+SLOWEST: Final = 1e-9  # the lowest learning rate: float32 weights of 0.01 do not feel a lower one
+FLAT: Final = "share of the run in which the learning rate stays; then it decays geometrically"
+
+algorithm: Final = partial(option, heading="algorithm")
+network: Final = partial(option, heading="network")
+evaluation: Final = partial(option, heading="evaluation")
+
+
+def every(default: int, unit: str, what: str = "evaluations, each with a checkpoint") -> Any:
+    """Return an option of decisions or games between two evaluations, or other events."""
+    return evaluation(default, f"{unit} between two {what}", among=(1, None))
+
+
+def rate(default: float, about: str, heading: str = "") -> Any:
+    """Return an option of a learning rate."""
+    return option(default, about, among=(SLOWEST, None), below=1, heading=heading)
+
+
+@dataclass
+class RunConfig(ABC):
+    """Rules, names and evaluations of a training run."""
+
+    learner_name: ClassVar[str]  # as files and the command line give it
+    unit: ClassVar[str]  # of the run: decisions or games learnt from
+    length: ClassVar[str]  # name of the option that says how many of them
+    bot: ClassVar[str] = ""  # name of the bot that plays the models; empty: that of the learner
+    hint: ClassVar[str] = ""  # advice that is printed when a run starts
+
+    rules: Rules = group(Rules, "rules")
+
+    minutes: float | None = option(
+        None,
+        "minutes of learning by the clock, instead of a number of decisions or games; compiling "
+        "and evaluating come on top. Such a run is not reproducible: it learns as much as it can",
+        kind=float,
+        above=0,
+    )
+    seed: int = option(1, "seed of games, network and sampling", among=(0, 2**64 - 1))
+    name: str | None = option(
+        None, "the run's folder is RUNS/NAME; by default learner, players, seed and time", kind=str
+    )
+    runs: Path = option(Path("runs"), "the folder of all runs", metavar="FOLDER")
+
+    eval_every: int = every(250_000, "decisions or games")
+    curve_every: int = every(1, "decisions or games", "points of the curve")
+    eval_games: int = evaluation(
+        100,
+        "most games against each agent in an evaluation; fewer where the interval is narrow",
+        among=(1, None),
+    )
+    final_games: int = evaluation(
+        600, "most games against each agent in the final evaluation", among=(1, None)
+    )
+    eval_bots: tuple[str, ...] = evaluation(
+        (),
+        "bots that are met in evaluations besides planner and rungs of the ladder, by spec",
+        metavar="BOT",
+    )
+    eval_suite: str | None = evaluation(
+        None,
+        "half of the suite to measure mean regret on, too; the other half is for publication",
+        kind=str,
+        among=("learn",),
+    )
+    checkpoint_every: int | None = evaluation(
+        None,
+        "decisions or games between two checkpoints; by default one at each evaluation",
+        kind=int,
+        among=(1, None),
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def players(self) -> int:
+        return self.rules.players
+
+    @property
+    def resumable(self) -> tuple[str, ...]:
+        """The options that may change when a run is resumed: its length."""
+        return self.length, "minutes"
+
+    @property
+    def budget(self) -> str:
+        if self.minutes is not None:
+            return f"{self.minutes:g} minutes of learning, evaluations not counted"
+        return f"{getattr(self, self.length):,} {self.unit}"
+
+    @property
+    def eval_threads(self) -> int:
+        """Threads of evaluations, as many as training uses."""
+        return 1
+
+    def progress(self, done: int, seconds: float) -> float:
+        """Return the fraction of the run, 0 to 1 or more, after decisions or games and seconds."""
+        if self.minutes is not None:
+            return seconds / 60 / self.minutes
+        return done / int(getattr(self, self.length))
+
+    @abstractmethod
+    def round_size(self, done: int) -> int:
+        """Return the decisions or games of the next round, after so many."""
+
+    @abstractmethod
+    def rate_at(self, progress: float) -> float:
+        """Return the learning rate of the next round, after this fraction of the run."""
+
+    def extended(self, changes: Mapping[str, Any]) -> Self:
+        """Return a copy of another length, to continue a run."""
+        if self.length in changes and changes.get("minutes") is not None:
+            raise ValueError(f"a run ends after {self.length} or after minutes: name one of them")
+        instead = {"minutes": None} if self.length in changes else {}
+        return dataclasses.replace(self, **{**instead, **changes})
+
+    def check(self) -> None:
+        """Refuse options that cannot work, before anything starts."""
+        if self.name in ("", "..") or (self.name and self.name != Path(self.name).name):
+            raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
+        for spec in self.eval_bots:
+            make(spec)
+
+
+# ------------------------------------------------------------------------------------ the run
+
+
 class Learner(ABC):
-    """An algorithm, as a run uses it; that of learners by self-play is `pool.WorkerPool`."""
+    """An algorithm, as a run uses it; that of learners by self-play is `selfplay.WorkerPool`."""
 
     Config: ClassVar[type[RunConfig]]  # its hyperparameters
     cpu_seconds = 0.0  # CPU time of learning so far
@@ -104,7 +232,7 @@ class Progress(NamedTuple):
     left: float | None  # seconds that remain, evaluations included, roughly; None: not known
     detail: str  # what is compiled, or how many games against whom; else empty
     loss: float | None  # recent mean loss; None: not known
-    evaluation: placing.Evaluation | None  # that has just ended
+    evaluation: ladder.Evaluation | None  # that has just ended
 
 
 @dataclass
@@ -112,7 +240,7 @@ class Curve:
     """Measurements of a run so far, the content of ``curve.json``.
 
     A point has ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and the learner's metrics
-    or what `placing.Evaluation` has.
+    or what `ladder.Evaluation` has.
     """
 
     training: list[dict[str, Any]] = field(default_factory=list)
@@ -120,7 +248,7 @@ class Curve:
 
 
 class Clock:
-    """The seconds of a run's phases; ``before``: those of the processes that this one resumes."""
+    """The seconds of a run's phases, from ``before`` on: those of processes that it resumes."""
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         self._sums = {phase: float((before or {}).get(phase, 0)) for phase in PHASES}
@@ -130,14 +258,11 @@ class Clock:
     def during(self, phase: str) -> Iterator[None]:
         """Count the time in the ``with`` block for a phase, and not for the one around it."""
         around = self.phase
-        self._switch(phase)
+        self._sums, self.phase, self._since = self.seconds(), phase, time.monotonic()
         try:
             yield
         finally:
-            self._switch(around)
-
-    def _switch(self, phase: str) -> None:
-        self._sums, self.phase, self._since = self.seconds(), phase, time.monotonic()
+            self._sums, self.phase, self._since = self.seconds(), around, time.monotonic()
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each phase in all processes of the run."""
@@ -173,9 +298,6 @@ class Run:
         command: the command line, for the models' files.
         show: called with the progress, after every round and as evaluations and compiling go on;
             by other threads, too.
-
-    Raises:
-        ValueError: for options that cannot work.
     """
 
     def __init__(
@@ -283,7 +405,7 @@ class Run:
         """Compile what evaluations need, while the learner learns."""
         if self._prepared is None:
             agent, rules = self.agent(self.snapshot()), self.config.rules
-            self._prepared = _begin(lambda: placing.prepare(agent, rules))
+            self._prepared = _begin(lambda: ladder.prepare(agent, rules))
         return self._prepared
 
     def _wait(self, work: Future[None]) -> None:
@@ -293,7 +415,6 @@ class Run:
         work.result()
 
     def _point(self) -> dict[str, Any]:
-        """Return the place of a point of the curve."""
         return {
             self.config.unit: self.done,
             "seconds": round(sum(self.clock.seconds().values()), 1),
@@ -311,8 +432,7 @@ class Run:
         if self.clock.phase:
             self._tell()
 
-    def _tell(self, detail: str = "", evaluation: placing.Evaluation | None = None) -> None:
-        """Show the progress."""
+    def _tell(self, detail: str = "", evaluation: ladder.Evaluation | None = None) -> None:
         loss = self.learner.metrics().get("loss") if self.done > self._noted else None
         if loss is None and self.curve.training:
             loss = self.curve.training[-1]["loss"]
@@ -336,12 +456,10 @@ class Run:
         return learning * (1 + seconds[EVALUATING] / seconds[LEARNING]) + _FINAL * each
 
     def _compiling(self) -> contextlib.AbstractContextManager[None]:
-        """Show what is compiled in the ``with`` block."""
         return notice.told(lambda entry: self._tell(f"compiling {entry}"))
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
-        """Write TensorBoard's files in the ``with`` block."""
         try:
             with self._surviving(unless=self._ended):
                 self._scalars = Scalars(self.folder / "tensorboard", self.done)
@@ -368,12 +486,11 @@ class Run:
         return self.learner.model({**about, **self._point(), **provenance()})
 
     def agent(self, model: Model[Any]) -> Agent:
-        """Return the bot that plays a model in evaluations."""
         return self.learner.agent(model)
 
-    def _measure(self, games: int, model: Model[Any]) -> placing.Evaluation:
+    def _measure(self, games: int, model: Model[Any]) -> ladder.Evaluation:
         config, points = self.config, self.curve.evaluation
-        return placing.evaluate(
+        return ladder.evaluate(
             self.agent(model),
             config.rules,
             games,
@@ -384,7 +501,7 @@ class Run:
             advance=lambda spec, games: self._tell(f"{games:,} games against {spec}"),
         )
 
-    def _evaluate(self, model: Model[Any], games: int) -> placing.Evaluation:
+    def _evaluate(self, model: Model[Any], games: int) -> ladder.Evaluation:
         """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
 
         Return the evaluation of the best network so far, by at most so many games against each.
@@ -395,7 +512,7 @@ class Run:
         with self._compiling(), self._phase(EVALUATING), self.stop.watched():
             elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
             result = self._measure(config.eval_games, model)
-            keeps = not self._has("best") or result.elo >= max(elos, default=-math.inf)
+            keeps = not file_of(best).exists() or result.elo >= max(elos, default=-math.inf)
             final = games > config.eval_games
             if keeps:
                 with self._surviving(unless=self._ended):
@@ -407,7 +524,7 @@ class Run:
                 return self._measure(games, type(model).load(best))
             return result
 
-    def _add_point(self, result: placing.Evaluation) -> None:
+    def _add_point(self, result: ladder.Evaluation) -> None:
         """Add an evaluation to the curve, in the place of another one of the same network."""
         points = self.curve.evaluation
         if points and points[-1][self.config.unit] == self.done:
@@ -418,12 +535,12 @@ class Run:
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
         if result.regret is not None:
             values["suite_regret"] = result.regret[0]
-        for spec in (ladder.ANCHOR, *self.config.eval_bots):
+        for spec in (ANCHOR, *self.config.eval_bots):
             values[spec] = result.results[spec]["win_rate"]
         self._log({f"evaluation/{name}": value for name, value in values.items()})
         self._tell(evaluation=result)
 
-    def finish(self) -> placing.Evaluation:
+    def finish(self) -> ladder.Evaluation:
         """Save the last network, evaluate the best one, and write ``result.json``."""
         model = self.snapshot()
         model.save(self.folder / "final")
@@ -432,9 +549,6 @@ class Run:
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         self.checkpoint()
         return result
-
-    def _has(self, name: str) -> bool:
-        return file_of(self.folder / name).exists()
 
     # ------------------------------------------------------------------------ resuming
 
@@ -472,7 +586,7 @@ class Run:
         try:
             numbers, arrays = read_checkpoint(self.folder)
         except (OSError, ValueError) as error:
-            learnt = self._has("best") or self._has("final")
+            learnt = any(file_of(self.folder / name).exists() for name in ("best", "final"))
             if isinstance(error, FileNotFoundError) and not learnt:
                 return
             raise ValueError(f"{self.folder}: no readable checkpoint ({error})") from None
@@ -517,12 +631,10 @@ class Scalars:
         self._log.append(self._framed(session_log=start, step=step + 1))
 
     def write(self, values: Mapping[str, float], step: int) -> None:
-        """Add a point to the line of each name."""
         numbers = [self._summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
         self._log.append(self._framed(step=step, summary=self._summary(value=numbers)))
 
     def _framed(self, **content: Any) -> bytes:
-        """Return an event as a record of the file."""
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         record, event = io.BytesIO(), self._event(wall_time=time.time(), **content)
@@ -530,5 +642,4 @@ class Scalars:
         return record.getvalue()
 
     def close(self) -> None:
-        """End the file."""
         self._log.close()

@@ -35,18 +35,16 @@ from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.options import RunConfig, algorithm, every, network, rate
-from carolus_env.learners.run import Arrays, Learner
+from carolus_env.learners.run import Arrays, Learner, RunConfig, algorithm, every, network, rate
 from carolus_env.networks.decisions import LIMITS, DecisionModel, Size, forward, random_weights
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.options import option
 
 SELF: Final = "self"  # the policy that learns, as its own opponent
-SAME: Final = (
+SAME: Final = (  # names of options, as those of MaskablePPO
     *("n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range"),
     *("ent_coef", "vf_coef", "device"),
 )
-"""The options that MaskablePPO has by the same names."""
 
 
 @dataclass
@@ -86,7 +84,6 @@ class Sb3Config(RunConfig):
 
     @property
     def size(self) -> Size:
-        """The size of the network."""
         return Size(self.players, self.region, self.whole)
 
     def round_size(self, done: int) -> int:

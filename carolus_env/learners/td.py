@@ -21,9 +21,8 @@ from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, roll_own
-from carolus_env.learners.options import FLAT, SelfPlayConfig, algorithm, every, rate
-from carolus_env.learners.pool import SelfPlayLearner, Stats, Task
-from carolus_env.learners.run import Arrays
+from carolus_env.learners.run import FLAT, Arrays, algorithm, every, rate
+from carolus_env.learners.selfplay import SelfPlayConfig, SelfPlayLearner, Stats, Task
 from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
@@ -71,74 +70,55 @@ class TdConfig(SelfPlayConfig):
         return games if self.minutes is not None else min(games, self.games - done)
 
 
-# ------------------------------------------------------------------------------------ a game
-
-
-class History(NamedTuple):
-    """The positions after the decisions of a game."""
-
-    inputs: InputArrays  # the network's inputs for T positions; none where the game is over
-    values: F64  # (T, 3) the value after the best decision, by team
-    followed: npt.NDArray[np.bool_]  # (T,) that was the decision
-
-
 class Memory(NamedTuple):
     """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
     selector: Selector  # the network, and the selector of choices
     squares: Weights  # the sum of the squares of each weight's gradients
-    history: History  # scratch: the game under way
-    deltas: network.Deltas  # scratch: gradients of the layers' outputs
-    hidden: F32  # (hidden, width - LINEAR) scratch: a stage's hidden layer, transposed
-    target: F64  # (3,) scratch: the target, or a value, by team
+    # The T positions after the decisions of the game under way:
+    inputs: InputArrays  # the network's inputs; none where the game is over
+    values: F64  # (T, 3) the value after the best decision, by team
+    followed: npt.NDArray[np.bool_]  # (T,) that was the decision
+    # Scratch:
+    deltas: network.Deltas  # gradients of the layers' outputs
+    hidden: F32  # (hidden, width - LINEAR) a stage's hidden layer, transposed
+    target: F64  # (3,) the target, or a value, by team
     state: States  # (1,) STATE: the game under way
-
-
-class SelfPlay(NamedTuple):
-    """Context of a game."""
-
-    memory: Memory  # the network, and the game's history
-    exploration: float  # probability of a random decision
 
 
 @inlined
 def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     """Take a decision, and remember the position after it: an ``act`` of `play_on`."""
-    memory = player.memory
-    selector, history = memory.selector, memory.history
+    memory, exploration = player
+    selector = memory.selector
     net, after = selector.net, selector.after[0]
     plans = selector.candidates.plans
     candidates = list_candidates(s, selector.candidates)
     best = value_candidates(s, selector, candidates)
     bits = generator.step(bits)
     chosen = best
-    if generator.fraction(generator.mix(bits)) < player.exploration:
+    if generator.fraction(generator.mix(bits)) < exploration:
         bits = generator.step(bits)
         chosen = generator.below(generator.mix(bits), candidates)
     t = count % LONGEST  # a longer game is learnt from as if it began later
-    history.followed[t] = chosen == best
+    memory.followed[t] = chosen == best
     network.reset_accumulator(net)
-    network.value_after(s, plans[best], net, selector.after, history.values[t])
+    network.value_after(s, plans[best], net, selector.after, memory.values[t])
     if chosen != best:
         network.value_after(s, plans[chosen], net, selector.after, memory.target)
     memory.state[0] = after
     if after["phase"] == OVER:
-        history.inputs.lengths[t] = 0
+        memory.inputs.lengths[t] = 0
     else:
-        keep_inputs(after, net.inputs, history.inputs, t)
+        keep_inputs(after, net.inputs, memory.inputs, t)
     return True, bits
 
 
 @inlined
 def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
-    """Play the game in ``memory.state``; returns the number of positions kept, and the stream."""
-    s = memory.state[0]
-    turns.roll_on(s)
-    count, bits = play_on(_decide, roll_own, s, bits, SelfPlay(memory, exploration))
-    return (count - 1) % LONGEST + 1, bits
-
-
-# ------------------------------------------------------------------------------------ learning
+    """Play the game in ``memory.state``; returns the number of positions kept."""
+    count, _ = play_on(_decide, roll_own, memory.state[0], bits, (memory, exploration))
+    return (count - 1) % LONGEST + 1
 
 
 @separate
@@ -167,17 +147,17 @@ def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
 @inlined
 def _learn_from_game(memory: Memory, positions: Any, trace: float, rate: np.float32) -> Any:
     """Learn from the game that is over, its last position first; returns the sum of losses."""
-    s, history, target = memory.state[0], memory.history, memory.target
-    kept, teams, loss = history.inputs, int64(s["teams"]), 0.0
+    s, kept, target = memory.state[0], memory.inputs, memory.target
+    teams, loss = int64(s["teams"]), 0.0
     for team in range(teams):
         target[team] = turns.team_win_share(s, team)
     for t in range(positions - 1, -1, -1):
         if kept.lengths[t] > 0:  # else the game is over there, and the value known
             restore_inputs(kept, t, memory.selector.net.inputs)
             loss += update(memory, kept.first_team[t], rate)
-        decay = trace if history.followed[t] else 0.0
+        decay = trace if memory.followed[t] else 0.0
         for team in range(teams):
-            target[team] = decay * target[team] + (1.0 - decay) * history.values[t, team]
+            target[team] = decay * target[team] + (1.0 - decay) * memory.values[t, team]
     return loss
 
 
@@ -198,9 +178,9 @@ def learn(
     """
     for g in range(starts.shape[0]):
         memory.state[0] = starts[g]
-        positions, _ = _play_game(memory, exploration, streams[g])
+        positions = _play_game(memory, exploration, streams[g])
         stats[0] += 1
-        stats[2] += positions - int64(memory.history.inputs.lengths[positions - 1] == 0)
+        stats[2] += positions - int64(memory.inputs.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)
         stats[1] += int64(memory.state[0]["round"])
 
@@ -216,11 +196,12 @@ class TdLearner(SelfPlayLearner[TdConfig]):
         super().__init__(config)
         plans, most, players = WIDTHS.index(config.plans), config.candidates, config.players
         selector = Selector.of(players, self.weights, plans, most)
-        values, followed = np.zeros((LONGEST, MAX_TEAMS)), np.zeros(LONGEST, np.bool_)
         self._memory = Memory(
             selector,
             self.grouped("squares"),
-            History(InputArrays.new(LONGEST, players), values, followed),
+            InputArrays.new(LONGEST, players),
+            np.zeros((LONGEST, MAX_TEAMS)),
+            np.zeros(LONGEST, np.bool_),
             network.Deltas.new(selector.net.activations),
             np.zeros(self.weights.hidden.shape[:0:-1], np.float32),
             np.zeros(MAX_TEAMS),

@@ -1,5 +1,8 @@
 """The server of the page: static files and the JSON interface, on this machine only.
 
+It holds no game: the page keeps its record, with names, agents and seed, and sends it with each
+request, which is answered from what it brings.
+
 Any web site can make a browser send requests to 127.0.0.1, and can point its own host name there
 (DNS rebinding). The origin of a request reveals the first, its host the second. Every answer
 tells the browser to run no scripts but the server's own files.
@@ -15,11 +18,13 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import anyio
+import numpy as np
+import numpy.typing as npt
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,18 +36,34 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from carolus_env import bots
+from carolus_env.bots import Agent
+from carolus_env.drawing.board import LAYOUTS, board_svg
+from carolus_env.drawing.pieces import CASTLE, CLAN_STYLES, TEAM_STYLES, clan_shape, polygon
+from carolus_env.engine import rules
 from carolus_env.engine.rules import Rules
-from carolus_env.play.api import REQUESTS, Api
-from carolus_env.play.library import LEVELS, Roster
-from carolus_env.system.cancellation import Stop
-from carolus_env.system.untrusted import check, only, parse_json
+from carolus_env.engine.state import STATE
+from carolus_env.notation import descriptions, to_line
+from carolus_env.play.session import (
+    LEVELS,
+    GameFile,
+    Hint,
+    Replay,
+    Roster,
+    RosterError,
+    Session,
+    agents_of,
+    hint,
+)
+from carolus_env.system import options, untrusted
+from carolus_env.system.cancellation import Stop, Stopped
+from carolus_env.system.untrusted import check, get, only, parse_json
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
 STATIC: Final = Path(__file__).parent / "static"
-MAX_BODY: Final = 4 * 2**20
-"""Maximum number of bytes of a request."""
-HEADERS: Final = {
+MAX_BODY: Final = 4 * 2**20  # maximum number of bytes of a request
+HEADERS: Final = {  # of every answer
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -50,7 +71,279 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""HTTP headers of every answer."""
+
+
+# ------------------------------------------------------------------------------------ requests
+
+
+MAX_SEED: Final = 2**53 - 1  # JavaScript keeps whole numbers exact up to here
+_GAME: Final[dict[str, type]] = {"record": dict, "layout": str, "since": int}
+_NEW: Final[dict[str, type]] = {"rules": dict, "agents": list, "names": list, "seed": int}
+REQUESTS: Final[dict[str, dict[str, type]]] = {
+    "view": {**_GAME, **_NEW, "at": int},
+    "decide": {**_GAME, "action": int},
+    "hint": {"record": dict, "agent": str, "at": int},
+    "values": {"record": dict, "agent": str},
+}
+"""The requests that bring JSON: the keys of each, and their types; any may be missing or null."""
+_LONGEST_REASON: Final = 1000  # characters
+_LISTED: Final = 8  # actions of a hint, at most
+Body = dict[str, Any]
+View = dict[str, Any]
+T = TypeVar("T")
+
+
+class Api:
+    """Answers the page's requests; a ValueError says what is wrong with one."""
+
+    def __init__(self, roster: Roster, files: Sequence[GameFile] = ()) -> None:
+        self.roster, self._files = roster, files
+
+    def menu(self) -> View:
+        """Return the choices for a new game, and the files named on the command line."""
+        offers = self.roster.menu().items()
+        return {
+            "agents": [{"spec": spec, "about": about} for spec, about in offers],
+            "advisers": self.roster.advisers(),
+            "levels": [
+                {**level._asdict(), "agent": level.agents[Rules().players]} for level in LEVELS
+            ],
+            "rules": Rules().to_dict(),
+            "options": options.form(Rules),
+            "max_seed": MAX_SEED,
+            "icons": icons_view(),
+            "files": [file.name for file in self._files],
+        }
+
+    def records(self, file: int, game: int | None = None) -> View | bytes:
+        """Return the list of a file's games, or the record of one, as a line of JSON."""
+        if file >= len(self._files):
+            raise HTTPException(404, "The server was not started with this file.")
+        found = self._files[file]
+        if game is None:
+            problems = {"problems": found.problems[:20], "all_problems": len(found.problems)}
+            return {"name": found.name, **problems, "games": found.games}
+        if game >= len(found.lines):
+            raise HTTPException(404, f"game must be from 0 to {len(found.lines) - 1}, got {game}")
+        return found.lines[game]
+
+    def view(self, body: Body) -> View:
+        """Return a position of a recorded game (``at``), or a game in play.
+
+        That goes on with the record by its own agents, names and seed, or by those of the body;
+        without a record it is new.
+        """
+        if body.get("at") is not None:
+            replay, at = _replayed(body)
+            shown = replay_view(replay, at, **_look(body))
+            return {**shown, "agents": agents_of(body["record"])}
+        with self._agents() as agent:
+            return session_view(_session(body, agent), **_look(body))
+
+    def decide(self, body: Body) -> View:
+        """Play a person's decision (``action``), or else those of the agent to move."""
+        get(body, "record", dict)
+        with self._agents() as agent:
+            session = _session(body, agent)
+            if body.get("action") is not None:
+                session.play(body["action"])
+            elif session.agent is None:
+                raise ValueError("no bot is to move")
+            else:
+                _asked(session.agent.name, session.ask_agent)
+            return session_view(session, **_look(body))
+
+    def hint(self, body: Body) -> View:
+        """Return an agent's opinion of a position of a game, by default of the last."""
+        replay, at = _replayed(body)
+        state = replay.states[at]
+        if state["phase"] in (rules.ROLL, rules.OVER):
+            raise ValueError("there is no decision at this position")
+        with self._agents() as agent:
+            adviser = agent(body.get("agent") or "")
+            opinion = _asked(adviser.name, lambda: hint(adviser, state))
+        played = replay.events[at]["action"] if at < len(replay.events) else None
+        return hint_view(state, opinion, played)
+
+    def values(self, body: Body) -> View:
+        """Return each team's win probability at every decision of a game, by an agent."""
+        replay, _ = _replayed(body)
+        states = np.array([replay.states[index] for index in replay.decisions], STATE)
+        with self._agents() as agent:
+            adviser = agent(body.get("agent") or "")
+            values = _asked(adviser.name, lambda: bots.opinion(adviser, states).values)
+        if values is None:
+            raise ValueError(f"{adviser.name} does not value positions")
+        return {"agent": adviser.name, "values": [shares(row) for row in values]}
+
+    @contextlib.contextmanager
+    def _agents(self) -> Iterator[Callable[[str], Agent]]:
+        """Yield a function that returns the agent of a spec, for the ``with`` block."""
+        with self.roster.lending() as lend:
+            yield lambda spec: _asked(spec, lambda: lend(spec))
+
+
+def _session(body: Body, agent: Callable[[str], Agent]) -> Session:
+    record, specs, seed = body.get("record"), body.get("agents"), body.get("seed")
+    if record is not None and specs is None:
+        _check_seed(record.get("seed"))
+        return Session.resumed(record, agent)
+    _check_seed(seed)
+    seats = [
+        None if spec is None else agent(check(spec, str, f"agents[{seat}]"))
+        for seat, spec in enumerate((specs or [])[: rules.MAX_PLAYERS + 1])
+    ]
+    if record is not None:
+        return Session(record, seats, names=body.get("names"), seed=seed)
+    wanted = Rules.from_dict(body.get("rules") or {})
+    return Session.new(wanted, seats, names=body.get("names"), seed=seed)
+
+
+def _check_seed(seed: Any) -> None:
+    if seed is not None:
+        options.whole_number("seed", seed, 0, MAX_SEED)
+
+
+def _replayed(body: Body) -> tuple[Replay, int]:
+    """Return the game of a request, and the position that it names: the last by default."""
+    replay = Replay(get(body, "record", dict))
+    last = len(replay.events)
+    at = last if body.get("at") is None else body["at"]
+    if not 0 <= at <= last:
+        raise ValueError(f"at must be from 0 to {last}, got {at}")
+    return replay, at
+
+
+def _look(body: Body) -> dict[str, Any]:
+    return {"layout": body.get("layout") or LAYOUTS[0], "since": body.get("since") or 0}
+
+
+def _asked(agent: str, work: Callable[[], T]) -> T:
+    """Return the result of an agent's work; a user's agent may raise anything."""
+    try:
+        return work()
+    except (Stopped, RosterError):
+        raise
+    except BaseException as error:
+        traceback.print_exception(error)  # whole, on the console
+        reason = f"{agent} failed with {untrusted.message(error)}"
+        raise HTTPException(502, reason[:_LONGEST_REASON]) from None
+
+
+# ------------------------------------------------------------------------------------ views
+
+
+def session_view(session: Session, *, layout: Any, since: int) -> View:
+    """Return a game in play, for the player to move, with the log from event ``since`` on."""
+    news, is_person = session.news, session.agent is None and not session.over
+    drawn = {"legal": is_person, "turn": session.decided(news) or None}
+    return {
+        **_position(session, len(session.events), layout, **drawn),
+        "agents": [agent and agent.name for agent in session.agents],
+        "turn": "over" if session.over else "person" if is_person else "agent",
+        "legal": _decisions(session) if is_person else [],
+        "log": [line._asdict() for line in session.log(since)],
+        "news": news,
+        "undo": session.can_undo,
+        "record": session.record(),
+    }
+
+
+def replay_view(replay: Replay, at: int, *, layout: Any, since: int) -> View:
+    """Return a position of a recorded game, with the log from event ``since`` on."""
+    return {
+        **_position(replay, at, layout, legal=True),
+        "result": replay.outcome(),
+        "log": [line._asdict() for line in replay.log(since)],
+    }
+
+
+def icons_view() -> View:
+    """Return the colours and shapes of clans and teams for the page's icons, about the origin."""
+    clans = [
+        {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
+        for clan, name in enumerate(rules.CLAN_NAMES)
+    ]
+    teams = [{**look._asdict(), "path": polygon(CASTLE, 10.0)} for look in TEAM_STYLES]
+    return {"clans": clans, "teams": teams}
+
+
+def hint_view(state: np.void, hint: Hint, played: int | None) -> View:
+    """Return an agent's opinion; the action that was played (None: none yet) is always listed."""
+
+    def named(action: int) -> View:
+        return {"action": action, "text": descriptions.action_words(state, action)}
+
+    moves = None
+    if hint.probabilities is not None:
+        listed = dict.fromkeys([*hint.ranked(_LISTED), *([] if played is None else [played])])
+        shares_of = shares(hint.probabilities)
+        moves = [{**named(action), "share": shares_of[action]} for action in listed]
+    return {
+        "agent": hint.agent,
+        "choice": named(hint.choice),
+        "played": played,
+        "moves": moves,
+        "values": None if hint.values is None else shares(hint.values),
+    }
+
+
+def shares(values: npt.NDArray[np.float64]) -> list[float]:
+    """Round probabilities for JSON."""
+    return [round(float(value), 4) for value in values]
+
+
+def _position(game: Replay, at: int, layout: Any, **drawn: Any) -> View:
+    """Return the game before event ``at``; ``drawn``: further arguments of `board_svg`."""
+    state, names, teams = game.states[at], game.names, game.team_names()
+    over = bool(state["phase"] == rules.OVER)
+    last = next(iter(game.decided(range(at))[::-1]), None)
+    return {
+        "at": at,
+        "names": names,
+        "teams": [game.rules.team(seat) for seat in range(game.rules.players)],
+        "team_names": teams,
+        "rules": game.rules.to_dict(),
+        "regions": [_region(region, teams) for region in descriptions.regions_of(state, teams)],
+        "words": descriptions.board_words(state, names),
+        "line": to_line(state, generator=False),
+        "round": int(state["round"]),
+        "phase": rules.PHASE_NAMES[int(state["phase"])],
+        "seat": None if over else int(state["player"]),
+        "left": int(state["placements_left"]),
+        "crowns": int(state["crowns"][state["player"]]),
+        "outcome": descriptions.outcome(state, names) if over else None,
+        "svg": board_svg(state, layout=layout, names=names, last=last, **drawn),
+    }
+
+
+def _region(region: descriptions.Region, teams: Sequence[str]) -> View:
+    return {**region._asdict(), "powers": descriptions.per_team(region.strengths, teams)}
+
+
+def _decisions(session: Session) -> list[View]:
+    """Return the legal actions: what to click on the board for each, and its result."""
+    state, teams = session.state, session.team_names()
+    places = descriptions.placements(state, session.names, teams)
+    steps = {step.action: step for step in descriptions.emperor_steps(state, teams)}
+    views = []
+    for action in session.legal():
+        kind, _, clan, destination = rules.action_parts(action)
+        text = descriptions.action_label(state, action)
+        view: View = {"action": action, "kind": kind, "text": text}
+        if clan != rules.NOBODY:
+            view["clan"] = rules.CLAN_NAMES[clan]
+        if target := places.get(action):
+            view |= {"held": int(state["reserves"][state["player"], clan]), "to": destination}
+            view |= {"result": target} if isinstance(target, str) else _region(target, teams)
+        if step := steps.get(action):
+            view |= {"region": step.region, "result": step.text}
+            view |= {"changes": step.changes, "team": step.owner}
+        views.append(view)
+    return views
+
+
+# ------------------------------------------------------------------------------------ HTTP
 
 
 class Guard:
@@ -144,9 +437,7 @@ async def _json(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
                 raise HTTPException(413, f"too large, the limit is {MAX_BODY // 2**20} MiB")
         body = check(parse_json(bytes(data)), dict, "the body")
         only(body, known)
-        return {
-            key: check(value, known[key], key) for key, value in body.items() if value is not None
-        }
+        return {key: check(each, known[key], key) for key, each in body.items() if each is not None}
     except ClientDisconnect:  # nobody reads the answer
         raise HTTPException(400, "the request was cut off") from None
 

@@ -1,27 +1,32 @@
-"""A game event by event, and with people and agents in its seats, for a page or a terminal.
+"""What a page or a terminal plays: games, people and agents in their seats, files of games.
 
-The game is its record: saving writes the record, undoing takes its last event away, and any record
+A game is its record: saving writes the record, undoing takes its last event away, and any record
 can be continued. Record and seed decide all that follows, dice and agents included.
 """
 
 from __future__ import annotations
 
 import operator
+import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import bots, engine, records
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, registry
 from carolus_env.engine import chance
 from carolus_env.engine.chance import branches, new_streams
 from carolus_env.engine.rules import OVER, Rules, action_parts
 from carolus_env.engine.state import States, single
+from carolus_env.networks.files import NAMES, ModelError
 from carolus_env.notation import descriptions
-from carolus_env.records import Record
+from carolus_env.records import Record, RecordError, names_of
 from carolus_env.system.options import seed_number
 from carolus_env.system.untrusted import shown
 
@@ -38,7 +43,7 @@ class Replay:
         # Before each event and after the last; records of dtype `STATE`.
         self.states: list[np.void] = [*_positions(record).copy()]
         self.rules = Rules.from_dict(record["rules"])
-        self.names = records.names_of(record)
+        self.names = names_of(record)
         self.events: list[dict[str, Any]] = [  # without legal actions and states
             {key: event[key] for key in ("roll", "action", "player") if key in event}
             for event in record["events"]
@@ -51,32 +56,24 @@ class Replay:
 
     @property
     def over(self) -> bool:
-        """True if the game has ended."""
         return bool(self.state["phase"] == OVER)
 
     @property
     def decisions(self) -> list[int]:
-        """Indices of the events that are decisions."""
         return [index for index, event in enumerate(self.events) if "action" in event]
 
     def decided(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
         """Return the decisions among the events at these indices: state before, and action."""
-        return [
-            (self.states[index], self.events[index]["action"])
-            for index in events
-            if "action" in self.events[index]
-        ]
+        pairs = ((self.states[index], self.events[index]) for index in events)
+        return [(state, event["action"]) for state, event in pairs if "action" in event]
 
     def log(self, since: int = 0) -> list[descriptions.LogLine]:
         """Return the events from number ``since`` on, a line each."""
         teams, states, events = self.team_names(), self.states, self.events
-        return [
-            descriptions.log_line(states[index], states[index + 1], index, events[index], teams)
-            for index in range(since, len(events))
-        ]
+        lines, line = range(since, len(events)), descriptions.log_line
+        return [line(states[k], states[k + 1], k, events[k], teams) for k in lines]
 
     def team_names(self) -> list[str]:
-        """Return a name for each team, made of its members' names."""
         return descriptions.team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
@@ -144,7 +141,7 @@ class Session(Replay):
     def resumed(cls, record: Record, make: Callable[[str], Agent | None]) -> Session:
         """Return a recorded game with its names, seed and agents, which ``make`` makes of specs."""
         records.check_record(record)
-        names = records.names_of(record) if "names" in record else None
+        names = names_of(record) if "names" in record else None
         agents = [make(spec) if spec else None for spec in agents_of(record)]
         return cls(record, agents, names=names, seed=record.get("seed"))
 
@@ -241,7 +238,6 @@ class Session(Replay):
         return "action" in last and same_turn and self.agents[last["player"]] is None
 
     def undone(self) -> Session:
-        """Return the game before the last decision."""
         if not self.can_undo:
             raise ValueError(
                 "you can undo only your own decisions of this turn, before dice are rolled"
@@ -277,9 +273,6 @@ def _checked_seed(seed: int | None) -> int:
     return secrets.randbits(32) if checked is None else checked
 
 
-# ------------------------------------------------------------------------------------ seats
-
-
 def agents_of(record: Record) -> tuple[str | None, ...]:
     """Return the spec of each seat's agent, from the record; None: a person, or unknown."""
     players = Rules.from_dict(record["rules"]).players
@@ -309,9 +302,6 @@ def _seat_names(players: int, agents: Agents, names: Names) -> tuple[str, ...]:
     return tuple(result)
 
 
-# ------------------------------------------------------------------------------------ hints
-
-
 class Hint(NamedTuple):
     """An agent's opinion of a decision; the last two are None where it gives none."""
 
@@ -336,3 +326,174 @@ def hint(adviser: Agent, state: np.void, seed: int = 0) -> Hint:
     probabilities, values = (None if rows is None else rows[0] for rows in opinion)
     choice = adviser.act(game, stream)[0] if probabilities is None else probabilities.argmax()
     return Hint(adviser.name, int(choice), probabilities, values)
+
+
+# ------------------------------------------------------------------------------------ files
+
+MAX_LINES: Final = 2000  # maximum number of lines read of a file, with or without a game
+MAX_BYTES: Final = 32 * 2**20  # maximum number of bytes read of a file, after unpacking
+
+
+class GameFile:
+    """The games of one file, plain or gzip; with ``lost_by`` only those that this agent lost.
+
+    RecordError says why it holds none.
+    """
+
+    def __init__(self, path: str | Path, lost_by: str | None = None) -> None:
+        self.name = os.fspath(path) + (f": lost by {lost_by}" if lost_by else "")
+        self.problems: list[str] = []  # a sentence for each error in the file
+        self.games: list[dict[str, Any]] = []  # ``rounds`` is None before the end
+        self.lines: list[bytes] = []  # each game's record
+        size = 0
+        for line, entry in records.scan_records(path):
+            if len(self.games) + len(self.problems) == MAX_LINES or size >= MAX_BYTES:
+                self.problems.insert(0, f"only the first {len(self.games):,} games are listed")
+                break
+            try:
+                if isinstance(entry, RecordError):
+                    raise entry
+                if lost_by is not None and not was_lost(entry, lost_by):
+                    continue
+                self.lines.append(records.record_line(entry))
+            except RecordError as error:
+                self.problems.append(f"line {line}: {error.reason}")
+                continue
+            size += len(self.lines[-1])
+            number, rounds = entry.get("game"), (entry["result"] or {}).get("rounds")
+            title = f"game {number}" if type(number) is int and number >= 0 else f"line {line}"
+            self.games.append({"title": title, "names": names_of(entry), "rounds": rounds})
+        if not self.games:
+            raise RecordError([*self.problems, "there is no game record in it"][0])
+
+
+def was_lost(record: Record, agent: str) -> bool:
+    """Return whether ``agent`` played the game and lost in all its seats."""
+    result = record["result"]
+    seats = [seat for seat, spec in enumerate(agents_of(record)) if spec == agent]
+    if result is None or not seats or len(result["returns"]) <= max(seats):
+        return False
+    return all(result["returns"][seat] < 0 for seat in seats)
+
+
+# ------------------------------------------------------------------------------------ agents
+
+OFFERED: Final = {
+    "random": "any legal action",
+    "greedy": "the best immediate gain",
+    "planner": "plans its whole turn",
+    "ppo": "a trained policy",
+    "mcts:sims=100": "searches a little ahead",
+    "mcts:sims=1000": "searches further",
+    "value": "judges the position after its turn",
+    "search:sims=100": "searches with that judgement",
+}
+"""The package's agents on the menu; a page may also ask for other options of them."""
+ADVISERS: Final = ("value", "planner", "ppo", "mcts:sims=100", "search:sims=100", "greedy")
+"""Agents that a page can ask for hints and values."""
+
+_MODELS: Final = ("decisions", "ppo", "search", "value")  # whose spec may name a file
+_MOST_IDLE: Final = 16
+
+
+class Level(NamedTuple):
+    """A level of strength."""
+
+    name: str
+    about: str  # a description in a few words
+    agents: dict[int, str]  # the spec of the agent that plays so, by number of players
+
+
+LEVELS: Final = (
+    Level(
+        "easy",
+        "plans its turns, but plays many of them at random",
+        {2: "planner:errors=0.33", 3: "planner:errors=0.52", 4: "planner:errors=0.56"},
+    ),
+    Level(
+        "medium",
+        "plans its turns, and occasionally blunders",
+        {2: "planner:errors=0.09", 3: "planner:errors=0.15", 4: "planner:errors=0.14"},
+    ),
+    Level(
+        "hard",
+        "searches ahead with a trained network",
+        {2: "search:2p,sims=100", 3: "search:3p,sims=100", 4: "search:4p,sims=100"},
+    ),
+)
+"""Levels from weakest to strongest: about -1,000, about -300, above the ladder."""
+
+
+class RosterError(ValueError):
+    """A spec that is wrong, or that a page may not name."""
+
+
+class Roster:
+    """The agents that a page may use.
+
+    A page names agents by spec. It may not name files, neither Python nor models: those are
+    named on the command line by the user who starts the server, and offered under that spec.
+    """
+
+    def __init__(self, named: Sequence[str] = ()) -> None:
+        self._named = tuple(named)
+        self._idle = [(spec, _made(spec)) for spec in self._named]
+        self._lock = threading.Lock()
+
+    def menu(self) -> dict[str, str]:
+        """Return the agents on offer and a description of each, those of the command line first."""
+        return {**dict.fromkeys(self._named, "named on the command line"), **OFFERED}
+
+    def advisers(self) -> list[str]:
+        """Return the agents that give hints, those of the command line first."""
+        return [*self._named, *ADVISERS]
+
+    def allows(self, spec: str) -> bool:
+        """Return whether a page may name this agent; its options are not checked."""
+        if spec in self._named:
+            return True
+        name, _, argument = spec.partition(":")
+        if name not in registry.OPTIONS:
+            return False
+        first = argument.partition(",")[0]  # a model, or the first option
+        if name not in _MODELS or not first or first in NAMES:
+            return True
+        key, equals, _ = first.partition("=")
+        return bool(equals) and key.strip().isidentifier()
+
+    def make(self, spec: str) -> Agent:
+        """Make a new agent; RosterError where a page may not name it, or an option is wrong."""
+        if not self.allows(spec):
+            raise RosterError(
+                f"{spec[:100]!r} is not offered here; offered are {', '.join(self.menu())}. To use "
+                "an agent from a file, name it on the command line with --bot"
+            )
+        return _made(spec)
+
+    @contextmanager
+    def lending(self) -> Iterator[Callable[[str], Agent]]:
+        """Yield a function that lends agents to the ``with`` block, for it alone.
+
+        To make one can take long: it may load a network or start a program. After an error what
+        was lent is not lent again.
+        """
+        lent: list[tuple[str, Agent]] = []
+
+        def lend(spec: str) -> Agent:
+            with self._lock:
+                found = next((pair for pair in self._idle if pair[0] == spec), None)
+                if found is not None:
+                    self._idle.remove(found)
+            lent.append(found or (spec, self.make(spec)))
+            return lent[-1][1]
+
+        yield lend
+        with self._lock:
+            self._idle = [*self._idle, *lent][-_MOST_IDLE:]
+
+
+def _made(spec: str) -> Agent:
+    try:
+        return bots.make(spec)
+    except (ValueError, ModelError) as error:
+        raise RosterError(str(error)) from error

@@ -25,8 +25,7 @@ from carolus_env.engine.state import single
 from carolus_env.notation import descriptions
 from carolus_env.notation.moves import counted
 from carolus_env.notation.positions import TEAM_LETTERS
-from carolus_env.play.library import Roster
-from carolus_env.play.session import Session
+from carolus_env.play.session import Roster, Session
 from carolus_env.play.session import hint as ask_hint
 from carolus_env.records import Record, RecordError
 from carolus_env.system import untrusted
@@ -40,7 +39,7 @@ Ask = Callable[[str], str]
 Show = Callable[[str], None]
 T = TypeVar("T")
 
-COMMANDS: Final = {
+COMMANDS: Final = {  # how to type each, and what it does
     "?": "list the legal moves, and what each step of the Emperor would do",
     "hint [BOT]": f"show what a bot would play (default: {ADVISER})",
     "undo": "take your last decision back, before dice are rolled or another plays",
@@ -50,7 +49,6 @@ COMMANDS: Final = {
     "help": "show this list",
     "quit": "leave the game",
 }
-"""The commands: how to type each, and what it does."""
 _WORDS: Final = {usage.split()[0]: f"_{usage.split()[0]}" for usage in COMMANDS} | {"?": "_legal"}
 
 
@@ -127,7 +125,6 @@ class Terminal:
             self._say(f"{rest.strip()}: {error.strerror or error}")
 
     def _due(self) -> str:
-        """Return the prompt."""
         if self.session.player is None:
             return "game over> "
         state, seat = self.session.state, self.session.player
@@ -225,9 +222,6 @@ def _asked(agent: Agent, work: Callable[[], T]) -> T:
         raise
     except BaseException as error:
         raise ValueError(f"{agent.name} failed with {untrusted.message(error)}") from error
-
-
-# ------------------------------------------------------------------------------------ games
 
 
 def first_record(path: Path) -> Record:

@@ -1,4 +1,4 @@
-"""Workers that play and learn side by side, and the combination of their results.
+"""Learning by self-play: workers side by side, their options, and how their results combine.
 
 In a round each worker begins with the common weights, plays games of its own and learns from them;
 `combine` then moves the common weights. This is done in the workers' order, so results depend on
@@ -7,25 +7,98 @@ the seed and on the number of workers, not on the number of cores.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent
-from carolus_env.learners.options import SelfPlayConfig
-from carolus_env.learners.run import Arrays, Learner
-from carolus_env.networks.network import NetworkModel, Weights
+from carolus_env.bots.network import find
+from carolus_env.engine.rules import DISCS
+from carolus_env.learners import run
+from carolus_env.learners.run import Arrays, Learner, RunConfig
+from carolus_env.networks import network
+from carolus_env.networks.files import NAMES
+from carolus_env.networks.network import NetworkModel, Size, Weights
+from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system import machine
 from carolus_env.system.arrays import F32
 from carolus_env.system.cancellation import Stop
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import option
 
-C = TypeVar("C", bound=SelfPlayConfig)
+C = TypeVar("C", bound="SelfPlayConfig")
 Stats = npt.NDArray[np.float64]
+
+
+@dataclass
+class SelfPlayConfig(RunConfig):
+    """The options of learners that play with themselves in compiled code, on every core."""
+
+    policy: ClassVar[bool] = False  # True if the network has a policy head
+
+    workers: int = option(
+        machine.cores(),
+        "number of workers, threads of one process; by default one per core; results depend on it",
+        among=(1, machine.MOST_THREADS),
+    )
+    start: str | None = option(
+        None, "model to begin with, a path or 2p, 3p, 4p; by default random weights", kind=str
+    )
+    width: int = run.network(64, "sums of the network's first layer", among=network.WIDTH_LIMITS)
+    hidden: int = run.network(32, "units of its second layer", among=network.HIDDEN_LIMITS)
+    candidates: int = run.network(
+        16, "turns that are compared, the planner's best ones", among=(DISCS, MOST_PLANS)
+    )
+    plans: str = run.network("stop", "where paladins may go, see the planner", among=WIDTHS)
+    learning_rate: float = run.rate(0.01, "initial learning rate")
+    learning_rate_end: float = run.rate(0.001, "learning rate at the end", "algorithm")
+    flat: float = run.algorithm(0.0, run.FLAT, among=(0, None), below=1)
+
+    @property
+    def eval_threads(self) -> int:
+        return min(self.workers, machine.cores())
+
+    @property
+    def size(self) -> Size:
+        return Size(self.players, self.width, self.hidden, self.policy)
+
+    @property
+    def budget(self) -> str:
+        return f"{super().budget}, {self.workers} worker{'s' if self.workers > 1 else ''}"
+
+    def rate_at(self, progress: float) -> float:
+        decay = min(max((progress - self.flat) / (1 - self.flat), 0.0), 1.0)
+        return float(self.learning_rate * (self.learning_rate_end / self.learning_rate) ** decay)
+
+    def first_weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the weights to begin with.
+
+        A policy may begin with a model that has no policy head, and the other way round.
+        """
+        weights = network.random_weights(self.size, self.seed)
+        if self.start is None:
+            return weights
+        model = find("ppo" if self.policy and self.start in NAMES else "value", self.start)
+        if dataclasses.replace(model.size, policy=self.policy) != self.size:
+            raise ValueError(
+                f"start must be a model of players={self.players}, width={self.width}, "
+                f"hidden={self.hidden}; {self.start!r} has {model.size}"
+            )
+        for name, array in weights.items():
+            start = model.weights[name]
+            part = tuple(slice(min(pair)) for pair in zip(array.shape, start.shape, strict=True))
+            array[part] = start[part]
+        return weights
+
+    def check(self) -> None:
+        super().check()
+        self.first_weights()
 
 
 class Task(NamedTuple):
@@ -55,7 +128,6 @@ class SelfPlayLearner(ABC, Generic[C]):
 
     @classmethod
     def begin(cls, config: C) -> WorkerPool:
-        """Return the workers of a run."""
         return WorkerPool(cls, config)
 
     def grouped(self, prefix: str) -> Weights:
@@ -116,10 +188,8 @@ class WorkerPool(Learner):
         combine(shared, [shared] * min(len(self._workers), 2), self._kind.summed)
 
     def learn(self, first: int, count: int, rate: float, stop: Stop | None = None) -> int:
-        tasks = [
-            Task(first + part.start, part.stop - part.start, rate)
-            for part in machine.runs(count, len(self._workers))
-        ]
+        parts = machine.runs(count, len(self._workers))
+        tasks = [Task(first + part.start, part.stop - part.start, rate) for part in parts]
         results = machine.together(
             lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]), range(len(tasks))
         )
@@ -146,9 +216,7 @@ class WorkerPool(Learner):
         return self._kind.agent(self._config, model)
 
     def arrays(self) -> Arrays:
-        own = {
-            f"own/{k}/{name}": a for k, arrays in enumerate(self.own) for name, a in arrays.items()
-        }
+        own = {f"own/{k}/{name}": a for k, some in enumerate(self.own) for name, a in some.items()}
         return {**self.shared, **own, "stats": self.stats, "noted": self.noted}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

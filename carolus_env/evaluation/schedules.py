@@ -1,8 +1,10 @@
-"""Schedules: which agents meet, in which seats, and how often.
+"""Schedules: which agents meet, in which seats, how often, and when it is enough.
 
-A *deal* is one set-up with fixed dice (`carolus_env.evaluation.games`). Every pair of agents that
-meets plays every deal in every seating, so neither luck nor seats favour anyone. A `Plan` numbers
-all games of a tournament, deal by deal: when it stops early, all pairs have had the same deals.
+A *deal* is one set-up with fixed dice. Every pair of agents that meets plays every deal in every
+seating, so neither luck nor seats favour anyone. A `Plan` numbers all games, deal by deal: when it
+stops early, all pairs have had the same deals. Stop rules may be asked after every deal. They count
+*deal scores*, an agent's mean score, 0 to 1, over the games of a deal: deals are independent, games
+of one deal are not. *Normalised Elo* (nElo) is in standard deviations of a game.
 """
 
 from __future__ import annotations
@@ -11,21 +13,21 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.system import options
+from carolus_env.system.arrays import F64
 
 SCHEDULES: Final = ("round_robin", "field")
 """Schedules of a tournament: every pair of agents; the first agent against each of the others."""
 ALONE: Final = "alone"
 """A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
-MOST_GAMES: Final = 10**8
-"""Maximum number of games of a plan."""
+MOST_GAMES: Final = 10**8  # maximum number of games of a plan
 
 
 class Fixtures(NamedTuple):
@@ -90,23 +92,17 @@ class Plan:
     """Everything that decides which games a tournament plays.
 
     Game ``n`` is of deal ``n // games_per_deal``: all pairs in turn, each in all its seatings.
-
-    Raises:
-        ValueError: for impossible agents, schedule, deals, seed or stop rule.
     """
 
     rules: Rules
     agents: tuple[str, ...]
     schedule: str = "round_robin"
-    deals: int = 500
-    """Number of deals; with ``until`` or ``test``, at most this many."""
-    seed: int = 0
-    """0 to 2^64 - 1; no two seeds share a deal. All pairs play the same deals."""
+    deals: int = 500  # number of deals; with ``until`` or ``test``, at most this many
+    seed: int = 0  # to 2^64 - 1; no two share a deal. All pairs play the same deals
     until: float | None = None
     """Play until the 95 % interval of every rating, widened so that it holds at any time, is
     narrower than this, in Elo points."""
-    test: SequentialTest | None = None
-    """Play until it knows whether agent 0 is stronger than agent 1."""
+    test: SequentialTest | None = None  # play until it knows whether agent 0 is stronger than 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
@@ -180,11 +176,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ValueError: naming what is missing, unknown or impossible.
-        """
+        """Read what `to_dict` wrote; a ValueError names what is missing, unknown or impossible."""
         try:
             values = {field.name: data[field.name] for field in fields(cls)}
             agents, test = values["agents"], values["test"]
@@ -214,3 +206,111 @@ def seatings_array(
             f"tables must name agents 0 to {agents - 1}, got {result.min()} to {result.max()}"
         )
     return np.array(result, np.int64, order="C")
+
+
+# ------------------------------------------------------------------------------------ stop rules
+
+STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"  # H1, H0, neither
+NELO: Final = 800 / math.log(10)  # normalised Elo in a standard deviation of a game
+ERROR_RATE: Final = 0.05
+"""Chance of accepting H1 where ``nElo = elo0``, and H0 where ``nElo = elo1``; that with which
+intervals ever leave out the true value."""
+MOST_ELO: Final = 2000
+BEST_DEALS: Final = 500  # at which `widening` is least, compared with any other choice
+_TOLERANCE: Final = 1e-9
+
+
+class Outcome(NamedTuple):
+    """Outcome of a test on deal scores."""
+
+    verdict: str  # STRONGER, NOT_STRONGER or UNDECIDED
+    deals: int  # until a bound was reached; all, where none was
+    ratio: float  # log-likelihood ratio after these deals, H1 over H0
+    elo: float | None  # nElo of these deals, after an early stop on average too extreme
+
+
+@dataclass(frozen=True)
+class SequentialTest:
+    """A test of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1`` that stops by itself.
+
+    It is the generalised sequential probability ratio test (Li, Liu and Ying, Sequential Analysis
+    33, 2014). The likelihood is that of normal deal scores, maximised over their deviation under
+    each hypothesis. Its error rates are asymptotic.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name in ("elo0", "elo1"):
+            value = options.number(f"test: {name}", getattr(self, name), -MOST_ELO, MOST_ELO)
+            object.__setattr__(self, name, value)
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"test: elo0 must be below elo1, got {self.elo0!r} and {self.elo1!r}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log-likelihood ratios at which H0 and H1 are accepted (Wald, 1945)."""
+        high = math.log((1 - ERROR_RATE) / ERROR_RATE)
+        return -high, high
+
+    def path(self, scores: npt.ArrayLike, games: int) -> F64:
+        """Return the log-likelihood ratio, H1 over H0, after each deal, ``(..., D)``.
+
+        ``scores`` are ``(..., D)`` deal scores, 0 to 1, each of as many ``games``.
+        """
+        z = np.asarray(scores, float) - 0.5
+        if not (np.abs(z) <= 0.5 + _TOLERANCE).all():
+            raise ValueError(
+                f"deal scores must be from 0 to 1, got {z.min() + 0.5} to {z.max() + 0.5}"
+            )
+        deals = np.arange(1, z.shape[-1] + 1)
+        mean = z.cumsum(axis=-1) / deals
+        square = np.maximum((z * z).cumsum(axis=-1) / deals, _TOLERANCE)
+
+        def likelihood(elo: float) -> F64:
+            """Return the largest log-likelihood of a deal, for any deviation 1 / u."""
+            t = elo * math.sqrt(games) / NELO
+            u = (t * mean + np.sqrt(np.square(t * mean) + 4 * square)) / (2 * square)
+            result: F64 = np.log(u) - square * u * u / 2 + t * mean * u - t * t / 2
+            return result
+
+        return deals * (likelihood(self.elo1) - likelihood(self.elo0))
+
+    def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
+        """Return the outcome on the first agent's deal scores ``(D,)``, each of as many ``games``.
+
+        The first deal after which a bound is reached decides. Later deals do not change it, so it
+        does not matter when, or how often, one asks.
+        """
+        path = self.path(scores, games)
+        lower, upper = self.bounds
+        reached = np.flatnonzero((path <= lower) | (path >= upper))
+        deals = int(reached[0]) + 1 if len(reached) else len(path)
+        ratio = float(path[deals - 1]) if deals else 0.0
+        verdict = STRONGER if ratio >= upper else NOT_STRONGER if ratio <= lower else UNDECIDED
+        return Outcome(verdict, deals, ratio, normalised_elo(np.asarray(scores)[:deals], games))
+
+
+def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
+    """Return the normalised Elo of deal scores ``(D,)``; None without two different ones.
+
+    For two games a deal this is fishtest's definition (Van den Bergh, "Normalized Elo", 2020).
+    """
+    result = np.asarray(scores, float)
+    deviation = float(result.std()) if len(result) else 0.0
+    if deviation < _TOLERANCE:
+        return None
+    return NELO * (float(result.mean()) - 0.5) / (math.sqrt(games) * deviation)
+
+
+def widening(deals: int) -> float:
+    """Return the factor by which a normal interval must widen to hold at any time, in the limit.
+
+    It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (Annals of
+    Statistics 52, 2024, theorem 2.2), divided by that of the normal interval.
+    """
+    logarithm = -2 * math.log(ERROR_RATE)
+    part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)
+    half = math.sqrt(2 * (part + 1) / part * math.log(math.sqrt(part + 1) / ERROR_RATE))
+    return half / NormalDist().inv_cdf(1 - ERROR_RATE / 2)
