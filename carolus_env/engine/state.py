@@ -154,7 +154,8 @@ def single(state: np.void | States, what: str = "state") -> States:
     if not kind or state.size != 1:
         error, got = (ValueError, f"{state.size} games") if kind else (TypeError, shown(state))
         raise error(f"{what} must be one game, such as states[0], got {got}")
-    return np.array(state, STATE).reshape(1)
+    copied: States = np.asarray(state).reshape(1).view(RAW).copy().view(STATE)
+    return copied
 
 
 RAW: Final = np.dtype((np.void, STATE.itemsize))

@@ -44,7 +44,7 @@ def from_bytes(data: bytes) -> States:
     """Return the batch that `to_bytes` wrote; `PositionError` where no game can reach one of it."""
     options.instance("data", data, (bytes, bytearray, memoryview), "bytes")
     if len(data) % (size := STATE.itemsize):
-        raise ValueError(f"data of {len(data)} bytes is no whole number of games of {size} each")
+        raise ValueError(f"data of {len(data)} bytes is no whole number of games of {size} bytes")
     states = np.frombuffer(data, STATE).copy()
     check_positions(states)
     return states
