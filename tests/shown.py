@@ -43,8 +43,10 @@ def _of_page(path: Path) -> Iterator[str]:
 
 
 def _of_script(path: Path) -> Iterator[str]:
-    """Yield the commands in a module's docstring, which is the help text of a command."""
-    text = ast.get_docstring(ast.parse(path.read_text()), clean=False) or ""
+    """Yield the commands in a module's docstring and other long texts, the help of commands."""
+    values = (getattr(node, "value", None) for node in ast.parse(path.read_text()).body)
+    texts = [value.value for value in values if isinstance(value, ast.Constant)]
+    text = "\n".join(text for text in texts if isinstance(text, str) and "\n" in text)
     lines = re.findall(r"^(?: {2,}|\$ )(.*)$", text, re.MULTILINE)
     lines += re.findall(rf"(?:^|``?)({_WORD} [^`\n]+?)(?:``?|$)", text, re.MULTILINE)
     yield from _commands(lines)

@@ -137,7 +137,7 @@ def test_a_change_in_any_hashed_file_changes_the_stamp_a_users_own_file_among_th
     files = [package / name for name in machine.room_sources("envs") if name.endswith(".py")]
     assert package / "engine" / "rules.py" in files
     cases = [("carolus_env.envs.turns", "", path) for path in files]
-    cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "greedy.py")]
+    cases += [("my_bot", str(own), path) for path in (own, package / "bots" / "baselines.py")]
     monkeypatch.setattr(compiler, "_package_stamp", compiler._package_stamp.__wrapped__)
     constants = 0
     for maker, file, path in cases:

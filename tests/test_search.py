@@ -199,9 +199,8 @@ def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns,
         states, streams = states[going].copy(), streams[going].copy()
 
 
-def exact_chance(game):
-    """White's part of the win when both play their best, and crowns are the planner's choice."""
-    return (exact_value(game, {}, every_roll=False, crowns=bots.make("planner"))[0] + 1) / 2
+HOPE = 259 / 432, 1 / 2
+"""White's part of the win after one step and after two, both playing their best from there."""
 
 
 def last_hope():
@@ -222,16 +221,25 @@ def last_hope():
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_last_hope_is_exact(steps):
+    """Crowns are the planner's choice, as in a search."""
+    game = after(last_hope(), [move_action(steps)])
+    white, _ = exact_value(game, {}, every_roll=False, crowns=bots.make("planner"))
+    assert (white + 1) / 2 == pytest.approx(HOPE[steps - 1])
+
+
 def test_the_search_finds_the_exact_chance_of_a_roll():
     """Its mean counts what was tried and found bad too, so it comes from below."""
     game = last_hope()
     [choices] = searched("mcts:sims=12000", game)
     best, other = choices
     assert best.actions == [move_action(1)]
-    exact = exact_chance(after(game, [move_action(1)]))
+    exact, drawn = HOPE
     error = 3 * 0.5 * (7 / 27 * 20 / 27 / best.visits) ** 0.5
     assert exact - 0.01 - error < best.chances[0] < exact + error
-    assert other.chances[0] == pytest.approx(exact_chance(after(game, [move_action(2)])), abs=0.01)
+    assert other.chances[0] == pytest.approx(drawn, abs=0.01)
 
 
 def test_positions_that_differ_in_what_others_rolled_share_a_node():
