@@ -204,8 +204,8 @@ class CompiledAgent(Agent):
         if len(self._remembered):
             choices[1] = [plan_of(rest) for rest in self._remembered.rests(states, generators)]
         for part, players, context in self._portions(states["players"]):
-            given = states, generators, choices, part.start, part.stop, players, context
-            left |= self.entries.act(*given)
+            first, end = part.start, part.stop
+            left |= self.entries.act(states, generators, choices, first, end, players, context)
         if left == 0:
             return choices[0]
         pairs = zip(*choices.tolist(), strict=True)

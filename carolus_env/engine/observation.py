@@ -123,7 +123,7 @@ def scales(players: int) -> npt.NDArray[np.float32]:
     return (1.0 / _each_entry(players, "scale")).astype(np.float32)
 
 
-_scales = cache(scales)
+kept_scales = cache(scales)  # not to be changed
 
 
 def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:
@@ -195,7 +195,7 @@ def observe(
     if dtype == np.uint8:
         _observe(states, rows, seats, out, None, None)
     else:
-        _observe(states, rows, seats, np.empty((1, shape[1]), np.uint8), _scales(players), out)
+        _observe(states, rows, seats, np.empty((1, shape[1]), np.uint8), kept_scales(players), out)
     return out
 
 

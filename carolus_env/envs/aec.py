@@ -156,9 +156,13 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """Return observation, reward, terminated, truncated and info of the selected agent."""
         _ = self._game.over  # ResetNeeded before the first `reset`
         agent = self.agent_selection
-        observed = self.observe(agent) if observe else None
-        ends = self.terminations[agent], self.truncations[agent]
-        return observed, self._cumulative_rewards[agent], *ends, self.infos[agent]
+        return (
+            self.observe(agent) if observe else None,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            self.infos[agent],
+        )
 
     def step(self, action: int | None) -> None:
         """Carry out the selected player's decision, and roll what is due.

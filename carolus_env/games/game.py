@@ -103,7 +103,7 @@ class Game:
             if dtype == np.float32:
                 scaled = np.zeros(raw.shape, np.float32)
                 self.observation = scaled[0]
-                self._observed = raw, observing.scales(players), scaled
+                self._observed = raw, observing.kept_scales(players), scaled
         self.refresh()
 
     # -------------------------------------------------------------------------------- playing

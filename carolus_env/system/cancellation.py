@@ -68,8 +68,10 @@ _PORTION: Final = 0.1
 
 def portions(rows: int) -> Iterator[slice]:
     """Yield ``range(rows)`` in portions, with polls; one portion where nobody may stop the work."""
-    stop, first = _current.get(), 0
-    longest = 1 if stoppable() else max(rows, 1)
+    if not stoppable():
+        yield from [slice(0, rows)] if rows else []
+        return
+    stop, first, longest = _current.get(), 0, 1
     while first < rows:
         stop.check()
         begun = time.monotonic()

@@ -220,10 +220,12 @@ def described(kind: type[Options]) -> type[Options]:
 
 def whole_number(name: str, value: Any, low: End = None, high: End = None, *ends: End) -> int:
     """Check a value, ``low`` to ``high``, and ``above`` and ``below`` others; return an int."""
-    with suppress(TypeError):
+    try:
         result = integer(name, value)
         if _within(result, low, INT64_MAX if high is None else high, *ends):
             return result
+    except TypeError:
+        pass
     raise ValueError(f"{name} must be {_limits(int, low, high, *ends)}, got {shown(value)}")
 
 
