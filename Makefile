@@ -24,8 +24,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(RUN)
 	$(call INSTALL,'.[dev]')
 	@touch $@ $(VENV)/.train
 
-# What training and playing against the agent need, without PyTorch.
+# What training and playing against the agent need, without PyTorch. (A comma would end an
+# argument of `call`.)
 FOR_TRAINING := '.[train,play]'
+WITH_GPU := '.[dev,gpu]'
 $(VENV)/.train: pyproject.toml constraints.txt | $(RUN)
 	$(call INSTALL,$(FOR_TRAINING))
 	@touch $@
@@ -57,12 +59,12 @@ coverage: setup
 	$(MAKE) test ARGS=--cov
 
 test-all: setup
-	$(call INSTALL,'.[dev,gpu]')
+	$(call INSTALL,$(WITH_GPU))
 	$(RUN) -m pytest $(TOGETHER) --durations=25 $(ARGS)
 
 # On a machine with an NVIDIA GPU: games on it are compared with the CPU's, then measured.
 gpu: setup
-	$(call INSTALL,'.[dev,gpu]')
+	$(call INSTALL,$(WITH_GPU))
 	$(RUN) tests/on_gpu.py --libraries
 	$(RUN) -m benchmarks.gpu $(ARGS)
 
