@@ -11,9 +11,9 @@ import sys
 from sb3_contrib import MaskablePPO
 
 from carolus_env import Rules
-from carolus_env.envs.sb3 import CarolusTurnsVecEnv
+from carolus_env.envs.sb3 import CarolusVecEnv
 
-env = CarolusTurnsVecEnv(Rules(players=2), 16, "greedy", seed=1)
+env = CarolusVecEnv(Rules(players=2), 16, "greedy", turns=True, seed=1)
 model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=128, seed=1)
 model.learn(1_024)
 model.save(sys.argv[1])
