@@ -32,7 +32,13 @@ python compare.py
 
 carolus train --learner sb3 --steps 2048 --envs 16 --seed 3 --name a --final-games 8 --eval-games 8
 carolus train --learner sb3 --steps 2048 --envs 16 --seed 3 --name b --final-games 8 --eval-games 8
-cmp runs/a/final.safetensors runs/b/final.safetensors
+cat > same.py <<'PYTHON'
+from safetensors.numpy import load_file
+
+first, second = (load_file(f"runs/{name}/final.safetensors") for name in "ab")
+assert all((first[name] == second[name]).all() for name in first), "the same seed, other weights"
+PYTHON
+python same.py
 carolus evaluate decisions:runs/a/best random --games 20
 
 cat > video.py <<'PYTHON'
