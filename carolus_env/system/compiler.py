@@ -24,9 +24,6 @@ from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numba
-from numba.core import caching, serialize
-from numba.core import utils as numba_utils
-from numba.core.compiler import CompileResult
 
 from carolus_env.system import machine
 from carolus_env.system.files import write_file
@@ -148,10 +145,11 @@ def _can_keep() -> bool:
     """Return whether there is a folder for code, and this version of Numba asks for it as known."""
     try:
         for name in ("load_overload", "save_overload"):
-            if len(inspect.signature(getattr(caching.NullCache, name)).parameters) != 3:
+            method = getattr(numba.core.caching.NullCache, name)
+            if len(inspect.signature(method).parameters) != 3:
                 raise TypeError(f"{name} takes other arguments")
         # Modules beside a bot's file are not found by name; Numba names their kernels' this one.
-        sys.modules.setdefault("<dynamic>", numba_utils._dynamic_module)
+        sys.modules.setdefault("<dynamic>", numba.core.utils._dynamic_module)
     except Exception as error:
         text = f"carolus_env: code cannot be kept with Numba {numba.__version__} ({error}); every "
         warnings.warn(text + "process compiles again", stacklevel=2)
@@ -175,7 +173,8 @@ class _EntryCache:
             code = data[_DIGEST:]
             if data[:_DIGEST] == self._digest(code):
                 target_context.refresh()
-                return CompileResult._rebuild(target_context, *pickle.loads(code))
+                rebuild = numba.core.compiler.CompileResult._rebuild
+                return rebuild(target_context, *pickle.loads(code))
         except FileNotFoundError:
             pass
         except Exception as error:  # an unknown version of Numba can raise anything
@@ -188,7 +187,7 @@ class _EntryCache:
         if data.library.has_dynamic_globals:  # addresses in this process
             return
         try:
-            code = serialize.dumps(data._reduce())
+            code = numba.core.serialize.dumps(data._reduce())
             write_file(self._file(sig, data.library.codegen), self._digest(code) + code)
         except Exception as error:
             text = f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
