@@ -59,7 +59,8 @@ class Tournament:
     @property
     def results(self) -> Results:
         """All games played so far, in the plan's order."""
-        self._parts = [np.concatenate(self._parts)]
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
         return self._parts[0]
 
     @property
