@@ -262,14 +262,14 @@ def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Draw 64 random bits from each stream, in place: ``(N,)`` uint64."""
-    check_streams(generators, np.asarray(generators))
+    layout.check_buffer("generators", generators, np.shape(generators), np.uint64)
     bits = np.empty_like(generators)
     _random_bits(generators, bits)
     return bits
 
 
 @entry
-def _random_bits(generators: U64, bits: Bits) -> None:
+def _random_bits(generators: U64, bits: U64) -> None:
     for i in range(generators.shape[0]):
         generators[i] = generator.step(generators[i])
         bits[i] = generator.mix(generators[i])

@@ -69,7 +69,8 @@ _PORTION: Final = 0.1
 def portions(rows: int) -> Iterator[slice]:
     """Yield ``range(rows)`` in portions, with polls; one portion where nobody may stop the work."""
     if not stoppable():
-        yield from [slice(0, rows)] if rows else []
+        if rows:
+            yield slice(0, rows)
         return
     stop, first, longest = _current.get(), 0, 1
     while first < rows:
