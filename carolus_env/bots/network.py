@@ -8,7 +8,8 @@ position is valued. No dice lie in between, so this is exact as far as the value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -332,41 +333,11 @@ class PpoOptions(BotOptions):
     discs: str = _discs_option()
 
 
-@entry
-def _think(states: Records, selector: Selector, chances: F64, values: F64) -> None:
-    """Write probability 1 of the choice's first action, and the value after the whole choice."""
-    for g in range(states.shape[0]):
-        s = states[g]
-        choice = decide(s, selector)
-        action = first_of(choice)
-        chances[g, action] = 1.0
-        if looks_ahead(s, selector):
-            for team in range(values.shape[1]):
-                values[g, team] = selector.discs.values[disc_of(action) - 1, team]
-        else:
-            network.reset_accumulator(selector.net)
-            network.value_after(s, choice, selector.net, selector.after, values[g])
-
-
-@entry
-def _think_by_policy(states: Records, selector: Selector, chances: F64, values: F64) -> None:
-    """Write the policy over first actions, and the mean value after the candidates."""
-    for g in range(states.shape[0]):
-        count = consider(states[g], selector)
-        softmax(count, selector.logits, selector.probabilities)
-        for k in range(count):
-            probability = selector.probabilities[k]
-            chances[g, first_of(selector.candidates.plans[k])] += probability
-            for team in range(values.shape[1]):
-                values[g, team] += probability * selector.values[k, team]
-
-
 class _NetworkBot(CompiledAgent):
     """Base of the bots that compare candidates by a network."""
 
     options: Any
     _models: Models
-    _think: Callable[..., None]  # an entry
 
     def context(self, players: int) -> Selector:
         weights, options = self._models.weights(self.name, players), vars(self.options)
@@ -376,13 +347,23 @@ class _NetworkBot(CompiledAgent):
         return Selector.of(players, weights, where, options["candidates"], looks=looks, **numbers)
 
     def opinion(self, states: States, generators: U64) -> Opinion:
-        """Return the choice or the policy over first actions, and the network's value after it."""
-        teams = TEAMS[common_players(states, "opinions")]  # before a kernel reads them
-        chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), MAX_TEAMS))
-        for part, _, context in self._portions(states["players"]):
-            self._think(states[part], context, chances[part], values[part])
-        errors = vars(self.options).get("errors", 0.0)
-        return Opinion(with_errors(chances, states, errors), values[:, :teams])
+        """Return the choice or the policy over first actions, and the mean value after them."""
+        teams = TEAMS[common_players(states, "opinions")]
+        chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), teams))
+        choices, streams = np.zeros((2, len(states)), np.int64), generators.copy()
+        for part, players, context in self._portions(states["players"]):
+            asked = context._replace(errors=0.0, temperature=1.0)
+            for g in range(part.start, part.stop):
+                asked.probabilities[:] = 0
+                self.entries.act(states, streams, choices, g, g + 1, players, asked)
+                for k, probability in self._probabilities(asked, *choices[:, g].tolist()):
+                    chances[g, plans.actions_of(int(asked.candidates.plans[k]))[0]] += probability
+                    values[g] += probability * asked.values[k, :teams]
+        return Opinion(with_errors(chances, states, vars(self.options).get("errors", 0.0)), values)
+
+    @abstractmethod
+    def _probabilities(self, asked: Selector, action: int, rest: int) -> Iterable[tuple[int, Any]]:
+        """Return the candidates' indices and probabilities, after a choice has listed them."""
 
 
 class ValueBot(_NetworkBot):
@@ -394,12 +375,15 @@ class ValueBot(_NetworkBot):
 
     name = "value"
     entries = Entries.of(choose)
-    _think = staticmethod(_think)
 
     def __init__(
         self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
         self.options, self._models = options or ValueOptions(), Models("value", model)
+
+    def _probabilities(self, asked: Selector, action: int, rest: int) -> Iterable[tuple[int, Any]]:
+        plan = plans.plan_of([action, *plans.actions_of(rest)])
+        return [(asked.candidates.plans.tolist().index(plan), 1.0)]
 
 
 class RolloutPolicy(ValueBot):
@@ -419,7 +403,6 @@ class PpoBot(_NetworkBot):
 
     name = "ppo"
     entries = Entries.of(choose_by_policy)
-    _think = staticmethod(_think_by_policy)
 
     def __init__(
         self, model: NetworkModel | None = None, options: PpoOptions | None = None
@@ -427,6 +410,9 @@ class PpoBot(_NetworkBot):
         if model is not None and not model.size.policy:
             raise AgentError(self.name, "needs a model with a policy head")
         self.options, self._models = options or PpoOptions(), Models("ppo", model)
+
+    def _probabilities(self, asked: Selector, action: int, rest: int) -> Iterable[tuple[int, Any]]:
+        return ((k, number) for k, number in enumerate(asked.probabilities) if number > 0)
 
 
 class DecisionsBot(Agent):
