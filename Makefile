@@ -44,8 +44,8 @@ test: setup
 
 # Compiled once, on all cores, the longest first: two workers of the tests would compile it twice.
 kernels: setup
-	$(VENV)/bin/carolus warmup value:2p ppo:2p search:2p planner mcts turns batch evaluation aec \
-	    gym vector greedy
+	$(VENV)/bin/carolus warmup training value:2p ppo:2p search:2p planner mcts turns batch evaluation \
+	    aec gym vector greedy
 
 # The quick tests with every index of a kernel checked, in kernels of their own: some at a time by
 # make bounds ARGS="tests/test_game.py tests/test_batch.py"
@@ -74,7 +74,7 @@ OLDEST := .venv-oldest
 oldest test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
 
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/carolus warmup engine batch aec gym vector sb3 evaluation
+	$(OLDEST)/bin/carolus warmup engine aec gym vector sb3 evaluation
 	$(OLDEST)/bin/python train.py --help | grep -e --learning-rate
 	$(OLDEST)/bin/python evaluate.py greedy random --games 12 --workers 1
 

@@ -21,7 +21,7 @@ from networks import (
 
 from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
-from carolus_env.bots.network import PLANS_AHEAD, Selector, evaluate_candidates
+from carolus_env.bots.network import PLANS_AHEAD, Selector
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import DISC, OVER, TEAMS, Rules
 from carolus_env.engine.state import STATE
@@ -31,7 +31,6 @@ from carolus_env.learners.selfplay import Task
 from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.network import Weights
 from carolus_env.planning.plans import actions_of
-from carolus_env.system.compiler import entry
 
 STEPS = 150
 """More decisions than a game has."""
@@ -42,9 +41,12 @@ def policy_model(players, seed=3):
     return random_model(players, True, seed, width=16, hidden=4)
 
 
-@entry
-def _evaluate(states, policy):
-    return evaluate_candidates(states[0], policy)
+def evaluate(state, policy):
+    """Let the bot choose, and return the number of candidates that it has compared."""
+    choices, streams = np.zeros((2, 1), np.int64), np.zeros(1, np.uint64)
+    policy.candidates.plans[:] = 0
+    PpoBot.entries.act(state, streams, choices, 0, 1, int(state["players"][0]), policy)
+    return np.count_nonzero(policy.candidates.plans)
 
 
 def softmax(logits):
@@ -59,7 +61,7 @@ def test_candidates_are_evaluated_as_the_plain_network_says(players):
     phases, ends = set(), 0
     for state in good_positions(players):
         listed = plain_choices(state, 8)
-        assert _evaluate(state.reshape(1).copy(), policy) == len(listed)
+        assert evaluate(state.reshape(1).copy(), policy) == len(listed)
         phases.add(int(state["phase"]))
         for k, (_, after) in enumerate(listed):
             over = after[0]["phase"] == OVER
@@ -151,7 +153,7 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
     for g, state in enumerate(before):
         state, decisions = state.reshape(1).copy(), range(g * STEPS, g * STEPS + STEPS)
         for d in decisions:  # played again, with the same choices
-            count, team = _evaluate(state, policy), state[0]["team"][state[0]["player"]]
+            count, team = evaluate(state, policy), state[0]["team"][state[0]["player"]]
             assert (count, team) == (experience.counts[d], experience.team[d])
             probabilities, chosen = softmax(policy.logits[:count]), experience.chosen[d]
             assert experience.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)

@@ -37,14 +37,14 @@ def small_learner(players=2, **options):
     return learner
 
 
-@entry
-def _play(memory, exploration, bits):
-    return td._play_game(memory, exploration, bits)
-
-
-@entry
-def _learn(memory, count, trace, rate):
-    return td._learn_from_game(memory, count, trace, rate)
+def play(learner, start, exploration, trace, seed):
+    """Play a game and learn nothing; return the number of positions kept, and the loss."""
+    memory, stats = learner._memory, np.zeros(len(learner.stats))
+    memory.inputs.lengths[:] = -1
+    streams = np.array([seed], np.uint64)
+    td.learn(start, streams, memory, exploration, trace, np.float32(0), stats)
+    learnt = int(stats[2])
+    return learnt + int(memory.inputs.lengths[learnt] == 0), stats[3]
 
 
 def best_after(state, weights, rows):
@@ -68,8 +68,7 @@ def best_after(state, weights, rows):
 def test_a_game_follows_the_best_choices_and_keeps_the_positions_after_them(players):
     learner = small_learner(players)
     memory, start = learner._memory, engine.new_games(Rules(players), 1, seed=3)
-    memory.state[:] = start
-    count = _play(memory, 0.0, np.uint64(1))
+    count, _ = play(learner, start, 0.0, 0.5, seed=1)
     state = start.copy()
     assert memory.state[0]["phase"] == OVER
     assert memory.followed[:count].all()
@@ -96,8 +95,8 @@ def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players,
     learner, teams = small_learner(players), TEAMS[players]
     memory, explored = learner._memory, 0
     for seed in range(3):
-        memory.state[:] = engine.new_games(Rules(players), 1, seed=seed)
-        count, expected = _play(memory, 0.2, np.uint64(seed)), 0.0
+        start, expected = engine.new_games(Rules(players), 1, seed=seed), 0.0
+        count, loss = play(learner, start, 0.2, trace, seed)
         seats = [list(memory.state[0]["team"]).index(team) for team in range(teams)]
         target = engine.win_shares(memory.state)[0][seats] * (players // teams)
         for t in reversed(range(count)):
@@ -113,7 +112,7 @@ def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players,
             decay = trace if memory.followed[t] else 0.0
             target = decay * target + (1 - decay) * memory.values[t, :teams]
         explored += count - memory.followed[:count].sum()
-        assert _learn(memory, count, trace, np.float32(0)) == pytest.approx(expected, rel=1e-4)
+        assert loss == pytest.approx(expected, rel=1e-4)
     assert explored > 5
 
 

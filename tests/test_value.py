@@ -7,18 +7,12 @@ from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
-from carolus_env.bots.network import (
-    RolloutPolicy,
-    Selector,
-    value_candidates,
-    values_ahead,
-)
+from carolus_env.bots.network import RolloutPolicy, Selector, values_ahead
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
 from carolus_env.networks.network import MOST_UPDATES, Weights, values
-from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of, list_candidates
-from carolus_env.system.compiler import entry
+from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of, plan_of
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 
@@ -130,12 +124,6 @@ def test_errors_alone_are_drawn():
     assert engine.are_legal(states, wrong).all()
 
 
-@entry
-def _list_and_value(states, selector):
-    count = list_candidates(states[0], selector.candidates)
-    return count, value_candidates(states[0], selector, count)
-
-
 @every_kind
 def test_values_by_differences_are_those_from_scratch(rules):
     """A turn's choices are valued one from the other; some are over, regions merge in some."""
@@ -144,9 +132,15 @@ def test_values_by_differences_are_those_from_scratch(rules):
     states = positions(rules)
     most, regions = 0, set()
     for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:
-        count, best = _list_and_value(state.reshape(1), selector)
+        listed, (choices, streams) = selector.candidates.plans, np.zeros((2, 2, 1), np.int64)
+        listed[:] = 0
+        asked = single(state), streams[0].view(np.uint64), choices, 0, 1, rules.players, selector
+        ValueBot.entries.act(*asked)
+        [action], [rest] = choices.tolist()
+        count = np.count_nonzero(listed)
+        best = listed.tolist().index(plan_of([action, *actions_of(rest)]))
         after = pick(single(state), np.zeros(count, np.int64))
-        for row, plan in enumerate(selector.candidates.plans[:count]):
+        for row, plan in enumerate(listed[:count]):
             for action in actions_of(int(plan)):
                 engine.step(after, np.array([action]), rows=np.array([row]), roll=False)
         result = selector.values[:count, : rules.teams]

@@ -1,12 +1,12 @@
 """Compile kernels now, rather than when they are first used.
 
-    carolus warmup                          # all but sb3, and the agents without models
+    carolus warmup                          # all but training, sb3 and agents with models
     carolus warmup aec value:2p --workers 4
 
-NAME is an interface (engine, batch, aec, gym, vector, turns, sb3, evaluation) or an agent, as
-docs/bots.md names it. Compiled code is kept for this machine and this version of the package
-(docs/installing.md), so that every later process starts at once. The engine comes first, since
-everything uses it; the others are compiled side by side.
+NAME is an interface (engine, batch, aec, gym, vector, turns, evaluation, training, sb3) or an
+agent, as docs/bots.md names it. Compiled code is kept for this machine and this version of the
+package (docs/installing.md), so that every later process starts at once. The engine comes first,
+since everything uses it; the others are compiled side by side.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import gymnasium
 import numpy as np
 
 import carolus_env as ce
-from carolus_env import bots, carolus_magnus_v0, evaluation
+from carolus_env import bots, carolus_magnus_v0, evaluation, learners
 from carolus_env.envs.learner import LearnerGames
 from carolus_env.evaluation.games import refusal
 from carolus_env.system import compiler
@@ -34,8 +34,8 @@ from carolus_env.system.options import argument, option
 from carolus_env.system.untrusted import message
 
 PARTS: Final = ("engine (set-up)", "engine (decisions)", "engine (observations)")
-INTERFACES: Final = ("batch", "aec", "gym", "vector", "turns", "evaluation", "sb3")
-USUAL: Final = ("engine", *INTERFACES[:-1], "random", "greedy", "planner", "mcts")
+INTERFACES: Final = ("batch", "aec", "gym", "vector", "turns", "evaluation", "training", "sb3")
+USUAL: Final = ("engine", *INTERFACES[:-2], "random", "greedy", "planner", "mcts")
 
 
 def _use(name: str) -> None:
@@ -73,6 +73,9 @@ def _use(name: str) -> None:
         case "turns":
             _step(gymnasium.make("CarolusMagnusTurns-v0", disable_env_checker=True))
             _step(gymnasium.make_vec("CarolusMagnusTurns-v0", 2))
+        case "training":
+            for kind in map(learners.learner, ("ppo", "value")):
+                kind.begin(kind.Config()).warm_up()
         case "sb3":
             from carolus_env.envs.sb3 import CarolusVecEnv
 
