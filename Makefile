@@ -74,7 +74,7 @@ OLDEST := .venv-oldest
 oldest test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
 
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/carolus warmup engine aec gym vector sb3 evaluation
+	$(OLDEST)/bin/carolus warmup engine batch aec gym vector sb3 evaluation
 	$(OLDEST)/bin/python train.py --help | grep -e --learning-rate
 	$(OLDEST)/bin/python evaluate.py greedy random --games 12 --workers 1
 

@@ -16,7 +16,7 @@ from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, Inputs, encode, keep_inputs, layout
 from carolus_env.networks.network import LEAK, LINEAR, SUREST, NetworkModel, Size, random_weights
 from carolus_env.planning.heuristic import FEATURES
-from carolus_env.planning.plans import best_plans
+from carolus_env.planning.plans import actions_of, best_plans, plan_of
 from carolus_env.system.arrays import allocate
 from carolus_env.system.compiler import entry
 
@@ -60,6 +60,18 @@ def _good_positions(players: int) -> States:
 def good_positions(players: int) -> States:
     """Return decisions of every kind between good players, some of them near the end."""
     return _good_positions(players).copy()
+
+
+def asked(bot: Any, state: Any, selector: Any) -> tuple[int, int]:
+    """Let a kind of bot choose in one game; return how many candidates it compared, and its plan.
+
+    The candidates and their values are in the selector then.
+    """
+    choices, streams = np.zeros((2, 1), np.int64), np.zeros(1, np.uint64)
+    selector.candidates.plans[:] = 0
+    bot.entries.act(state.reshape(1), streams, choices, 0, 1, int(state["players"]), selector)
+    [action], [rest] = choices.tolist()
+    return np.count_nonzero(selector.candidates.plans), plan_of([action, *actions_of(rest)])
 
 
 def plain_choices(state: Any, candidates: int, plans: str = "stop") -> list[Any]:

@@ -7,6 +7,7 @@ from strategies import every_number
 pytest.importorskip("rich")  # of the extra `train`
 
 from networks import (
+    asked,
     encode_all,
     good_positions,
     log_odds,
@@ -41,14 +42,6 @@ def policy_model(players, seed=3):
     return random_model(players, True, seed, width=16, hidden=4)
 
 
-def evaluate(state, policy):
-    """Let the bot choose, and return the number of candidates that it has compared."""
-    choices, streams = np.zeros((2, 1), np.int64), np.zeros(1, np.uint64)
-    policy.candidates.plans[:] = 0
-    PpoBot.entries.act(state, streams, choices, 0, 1, int(state["players"][0]), policy)
-    return np.count_nonzero(policy.candidates.plans)
-
-
 def softmax(logits):
     odds = np.exp(logits - logits.max())
     return odds / odds.sum()
@@ -61,7 +54,7 @@ def test_candidates_are_evaluated_as_the_plain_network_says(players):
     phases, ends = set(), 0
     for state in good_positions(players):
         listed = plain_choices(state, 8)
-        assert evaluate(state.reshape(1).copy(), policy) == len(listed)
+        assert asked(PpoBot, state, policy)[0] == len(listed)
         phases.add(int(state["phase"]))
         for k, (_, after) in enumerate(listed):
             over = after[0]["phase"] == OVER
@@ -153,7 +146,7 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
     for g, state in enumerate(before):
         state, decisions = state.reshape(1).copy(), range(g * STEPS, g * STEPS + STEPS)
         for d in decisions:  # played again, with the same choices
-            count, team = evaluate(state, policy), state[0]["team"][state[0]["player"]]
+            (count, _), team = asked(PpoBot, state[0], policy), state[0]["team"][state[0]["player"]]
             assert (count, team) == (experience.counts[d], experience.team[d])
             probabilities, chosen = softmax(policy.logits[:count]), experience.chosen[d]
             assert experience.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)

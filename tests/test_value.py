@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from networks import plain_choices, positions, random_model
+from networks import asked, plain_choices, positions, random_model
 from strategies import ALL_KINDS, every_number
 
 from carolus_env import bots, engine
@@ -12,7 +12,7 @@ from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
 from carolus_env.networks.network import MOST_UPDATES, Weights, values
-from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of, plan_of
+from carolus_env.planning.plans import MOST_PLANS, STOP, actions_of
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 
@@ -132,16 +132,12 @@ def test_values_by_differences_are_those_from_scratch(rules):
     states = positions(rules)
     most, regions = 0, set()
     for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:
-        listed, (choices, streams) = selector.candidates.plans, np.zeros((2, 2, 1), np.int64)
-        listed[:] = 0
-        asked = single(state), streams[0].view(np.uint64), choices, 0, 1, rules.players, selector
-        ValueBot.entries.act(*asked)
-        [action], [rest] = choices.tolist()
-        count = np.count_nonzero(listed)
-        best = listed.tolist().index(plan_of([action, *actions_of(rest)]))
+        count, plan = asked(ValueBot, state, selector)
+        listed = selector.candidates.plans.tolist()
+        best = listed.index(plan)
         after = pick(single(state), np.zeros(count, np.int64))
         for row, plan in enumerate(listed[:count]):
-            for action in actions_of(int(plan)):
+            for action in actions_of(plan):
                 engine.step(after, np.array([action]), rows=np.array([row]), roll=False)
         result = selector.values[:count, : rules.teams]
         np.testing.assert_allclose(result, values(after, weights), atol=1e-5)
