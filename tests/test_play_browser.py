@@ -573,6 +573,36 @@ def test_a_bot_is_paused_and_goes_on(open_tab):
     tab.wait_for_function("n => document.querySelectorAll('.log li').length > n", arg=before)
 
 
+# The server has answered, and a bot's answer is still on its way when it is no longer wanted.
+SLOW_BODY = """
+const fetched = window.fetch;
+window.healed = () => (window.fetch = fetched);
+window.fetch = async (path, options) => {
+    const response = await fetched(path, options);
+    if (path.endsWith("/decide")) {
+        document.body.dataset.answering = "";
+        response.json = () => new Promise((_, refuse) => {
+            options.signal.addEventListener("abort", () => refuse(options.signal.reason));
+        });
+    }
+    return response;
+};
+"""
+
+
+def test_a_bot_is_paused_while_its_answer_arrives(open_tab):
+    tab = open_tab()
+    tab.add_init_script(SLOW_BODY)
+    start_game(tab, first="random")
+    tab.wait_for_selector("[data-answering]", state="attached")
+    tab.get_by_role("button", name="Pause").click()
+    tab.get_by_role("button", name="Resume").wait_for()
+    before = events(tab)
+    tab.evaluate("healed()")
+    tab.keyboard.press("s")
+    tab.wait_for_function("n => document.querySelectorAll('.log li').length > n", arg=before)
+
+
 def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab, page):
     tab = open_tab("/replay", clock=True)
     record = finished("greedy", 1)
@@ -585,7 +615,7 @@ def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab, page):
     tab.keyboard.press("ArrowLeft")  # any other way to go stops it
     sync_api.expect(play).to_be_visible()
     at = slider.input_value()
-    asking = "/Pause to ask|is thinking/.test(document.querySelector('.opinions').textContent)"
+    asking = "/^$|Pause to ask|is thinking/.test(document.querySelector('.opinions').textContent)"
     tab.wait_for_function(f"() => !{asking}")  # about the position where it stopped
     assert asked_in(tab, 5) == []
     assert int(slider.input_value()) == int(at) < last

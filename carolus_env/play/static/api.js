@@ -3,14 +3,14 @@
 import { layout } from "./stage.js";
 
 async function ask(path, options) {
-  let response;
+  let response, answer;
   try {
     response = await fetch(`/api/${path}`, options);
+    answer = await (response.ok ? response.json() : response.json().catch(() => ({})));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server is not responding. This tab keeps the game: restart the server and reload this page.");
   }
-  const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(answer.error ?? "the server failed without a reason");
   return answer;
 }
