@@ -105,10 +105,12 @@ class MctsBot(Agent):
         self.simulations = 0
         self._weights = weights_table(weights)
         self._forest: Forest | None = None
+        self._networks: dict[int, Network | None] = {}
         self._remembered = Remembered()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_forest": None}  # memory is allocated again where it is needed
+        # Memory is allocated again where it is needed.
+        return {**vars(self), "_forest": None, "_networks": {}}
 
     def act(self, states: States, generators: U64) -> I64:
         as_states(states)
@@ -117,7 +119,7 @@ class MctsBot(Agent):
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             streams = generators[new]
-            result = self.consider(states[new], streams)
+            result = self.consider(states[new], streams, most=1)
             generators[new] = streams
             for row, choices in zip(new.tolist(), result, strict=True):
                 plans[row] = choices[0].actions
@@ -127,7 +129,7 @@ class MctsBot(Agent):
         """Return the choice, and its mean value; the position's where only one action is legal."""
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), TEAMS[common_players(states, "opinions")]))
-        best = [choices[0] for choices in self.consider(states, generators)]
+        best = [choices[0] for choices in self.consider(states, generators, most=1)]
         forced = [row for row, choice in enumerate(best) if choice.visits == 0]
         for row, choice in enumerate(best):
             probabilities[row, choice.actions[0]] = 1.0
@@ -136,10 +138,13 @@ class MctsBot(Agent):
             values[forced] = self._values(states[forced])
         return Opinion(probabilities, values)
 
-    def consider(self, states: States, generators: U64) -> list[list[Choice]]:
+    def consider(
+        self, states: States, generators: U64, most: int | None = None
+    ) -> list[list[Choice]]:
         """Search from each position, ignoring plans made before, and return each game's choices.
 
-        The first is the one to play. Streams are advanced in place.
+        The first is the one to play; ``most`` leaves only so many, None: all. Streams are advanced
+        in place.
         """
         as_states(states)
         check_streams(generators, states)
@@ -153,7 +158,8 @@ class MctsBot(Agent):
         if self._evaluator is not None:  # all games of a number of players side by side
             groups = [searched[players[searched] == n] for n in np.unique(players[searched])]
         for rows in groups:
-            for row, choices in zip(rows, self._searched(states[rows], dice[rows]), strict=True):
+            found = self._searched(states[rows], dice[rows], most)
+            for row, choices in zip(rows, found, strict=True):
                 result[row] = choices
         return result
 
@@ -165,13 +171,15 @@ class MctsBot(Agent):
         """Return the network that values positions inside the kernels, if there is one."""
         return None
 
-    def _searched(self, states: States, dice: U64) -> list[list[Choice]]:
+    def _searched(self, states: States, dice: U64, most: int | None) -> list[list[Choice]]:
         seconds, sims = self.options.seconds, self.options.sims
         if self._forest is None or len(self._forest.nodes) < len(states):
             nodes = _LARGEST if seconds > 0 else min(sims + 1, _LARGEST)
             self._forest = Forest.new(len(states), nodes, self.options.candidates)
         forest, stop, players = self._forest, cancellation.current(), int(states["players"][0])
-        weights, net = self._weights[players], self._network(players)
+        if players not in self._networks:
+            self._networks[players] = self._network(players)
+        weights, net = self._weights[players], self._networks[players]
         simulate = partial(self._simulate, states, weights, forest, dice, net)
         simulate((0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
@@ -188,7 +196,7 @@ class MctsBot(Agent):
             portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
         self.simulations += done * len(states)
-        return [_choices(forest, g, states[g]) for g in range(len(states))]
+        return [_choices(forest, g, states[g], most) for g in range(len(states))]
 
     def _simulate(
         self, states: States, weights: F64, forest: Forest, dice: U64, net: Network | None,
@@ -250,16 +258,17 @@ class SearchBot(MctsBot):
         return values(states, self._models.weights(self.name, int(states["players"][0])))
 
 
-def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
+def _choices(forest: Forest, g: int, state: np.void, most: int | None) -> list[Choice]:
     """Return the choices at the root, best first: of those compared to the end the highest mean."""
     edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
     teams, team, visits = int(state["teams"]), int(state["team"][state["player"]]), edges["visits"]
     means = edges["value"][:, :teams] / np.maximum(visits, 1)[:, None]
     to_the_end = np.where(visits >= visits.max() - 1, visits.max(), visits)
     keys = (-np.arange(len(edges)), edges["prior"], means[:, team].round(9), to_the_end)
-    plans, priors = edges["plan"].tolist(), edges["prior"].tolist()
-    best_first = np.lexsort(keys)[::-1]
-    return [Choice(actions_of(plans[k]), int(visits[k]), priors[k], means[k]) for k in best_first]
+    return [
+        Choice(actions_of(int(edge["plan"])), int(edge["visits"]), float(edge["prior"]), mean)
+        for edge, mean in ((edges[k], means[k]) for k in np.lexsort(keys)[::-1][:most].tolist())
+    ]
 
 
 # ------------------------------------------------------------------------------------ the loops
