@@ -77,7 +77,7 @@ AGENTS: Final = {
     "search:sims=200": "that value at the leaves of a tree",
 }
 """The agents that are set beside `planner`, and what each plays by."""
-TIMED: Final = {"": 40, "sims=100": 4, "sims=200": 4}
+TIMED: Final = {"": 200, "sims=100": 4, "sims=200": 4}
 """Games in which decisions are timed, by the end of a spec."""
 MODELS: Final = {"decisions": "decisions", "ppo": "ppo", "value": "value", "search": "value"}
 """The kind of model that a bot plays by."""

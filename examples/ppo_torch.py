@@ -3,6 +3,7 @@
     python examples/ppo_torch.py
     python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
     python examples/ppo_torch.py --device cuda --games 16384 --minibatch 65536
+    python examples/ppo_torch.py --teacher value --rollout 256 --epochs 4 --learning-rate 0.002
     python evaluate.py decisions:mine.safetensors planner --players 4
 
 One network plays every seat of many games, a decision at a time, and learns from all decisions. It
@@ -22,6 +23,10 @@ players and with partners. What is specific to such games; the rest is PPO (arXi
   cut off: its payoffs are 0, and the observation counts the rounds down.
 - The network shares its weights among regions and among clans (`carolus_env.networks.decisions`).
   Two layers on the flat observation learn each region and clan anew, and much more slowly.
+
+With --teacher the policy learns what a stronger bot would do in the positions of the network's own
+play (DAgger, arXiv:1011.0686), by cross-entropy instead of PPO's loss. A bot that compares whole
+turns so passes on in single decisions what it sees.
 """
 
 from __future__ import annotations
@@ -78,6 +83,7 @@ class Args:
     region: int = option(32, "width of the vectors of regions and clans", among=(1, 1024))
     whole: int = option(128, "width of the vector of the whole position", among=(1, 1024))
 
+    teacher: str | None = option(None, "bot whose choices are learnt, instead of PPO", kind=str)
     opponents: tuple[str, ...] = option(("planner",), "bots to play against in evaluations")
     eval_every: int = option(500_000, "decisions between two evaluations", among=(1, None))
     eval_games: int = option(200, "games against each bot", among=(1, None))
@@ -132,9 +138,28 @@ def clockwise(per_seat: Tensor, seats: Tensor, sign: int) -> Tensor:
     return per_seat.gather(-1, (order + sign * seats[..., None]) % players)
 
 
+class Teacher:
+    """A bot that is asked what it would do."""
+
+    def __init__(self, bot: str, args: Args) -> None:
+        if args.device != "cpu":
+            raise SystemExit(f"a teacher plays on the CPU: --device must be cpu, got {args.device}")
+        self._agent = ce.make(bot)
+        self._streams = ce.new_streams(args.seed, args.games)
+
+    def actions(self, batch: ce.GameBatch) -> Tensor:
+        """Return the action that the bot would take in each game."""
+        return torch.from_numpy(self._agent.act(batch.states, self._streams))
+
+
 @torch.no_grad()
-def play(batch: ce.GameBatch, network: Network, decisions: Decisions) -> None:
-    """Fill ``decisions`` by self-play. The batch's arrays are read in place."""
+def play(
+    batch: ce.GameBatch, network: Network, decisions: Decisions, teacher: Teacher | None = None
+) -> None:
+    """Fill ``decisions`` by self-play. The batch's arrays are read in place.
+
+    The actions to learn are the teacher's, if there is one, but the network's are played.
+    """
     turn = batch.turn()
     obs, masks = from_dlpack(turn.observations), from_dlpack(turn.masks)
     rewards, seats = from_dlpack(turn.rewards), from_dlpack(batch.states["player"])
@@ -148,7 +173,7 @@ def play(batch: ce.GameBatch, network: Network, decisions: Decisions) -> None:
         races = torch.empty_like(log_probs).exponential_()  # the first to finish is the sample
         actions = (log_probs.exp() / races).argmax(dim=1)
         decisions.obs[t], decisions.masks[t], decisions.seats[t] = obs, masks, seats
-        decisions.actions[t] = actions
+        decisions.actions[t] = teacher.actions(batch) if teacher else actions
         decisions.log_probs[t] = log_probs.gather(1, actions[:, None])[:, 0]
         batch.step(actions)
         decisions.rewards[t] = rewards
@@ -181,9 +206,12 @@ def learn(network: Network, optimizer: Any, decisions: Decisions, args: Args) ->
             log_probs, values = network(obs, masks)
             if len(gain) > 1:  # one alone would be 0 without its mean
                 gain = (gain - gain.mean()) / (gain.std(correction=0) + 1e-8)
-            ratio = (log_probs.gather(1, actions[:, None])[:, 0] - before).exp()
+            log_probs_of_actions = log_probs.gather(1, actions[:, None])[:, 0]
+            ratio = (log_probs_of_actions - before).exp()
             clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
             policy_loss = -torch.min(gain * ratio, gain * clipped).mean()
+            if args.teacher:
+                policy_loss = -log_probs_of_actions.mean()
             value_loss = (values - target).square().mean()
             entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
             loss = policy_loss + args.value_weight * value_loss - args.entropy_weight * entropy
@@ -221,13 +249,14 @@ def train(args: Args, network: Network) -> Iterator[int]:
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate, eps=1e-5)
     decisions = Decisions(args, batch)
+    teacher = Teacher(args.teacher, args) if args.teacher else None
     each = args.games * args.rollout
     updates = -(-args.steps // each)
     seconds, evaluated = 0.0, 0
     for update in range(updates):
         started = time.perf_counter()
         optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / updates)
-        play(batch, network, decisions)
+        play(batch, network, decisions, teacher)
         entropy = learn(network, optimizer, decisions, args)
         batch.check()  # waits for the GPU
         seconds += time.perf_counter() - started

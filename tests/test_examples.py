@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import GameBatch, Rules, bots, evaluation
+from carolus_env import GameBatch, Rules, bots, evaluation, new_streams
 from carolus_env.commands import dataset
 from carolus_env.networks.decisions import Size
 
@@ -64,6 +64,27 @@ def test_ppo_in_one_file_learns_what_legal_actions_gain(minibatch):
     gained = (after - before).gather(1, actions)[:, 0][:16]  # of the first four steps
     seats = decisions.seats.flatten()[:16]
     assert gained[seats == 0].mean() > gained[seats == 1].mean()
+
+
+def test_a_teachers_choices_are_learnt_and_the_networks_are_played():
+    names = runpy.run_path(str(EXAMPLE))
+    args = names["Args"](
+        teacher="greedy", games=8, rollout=8, minibatch=16, learning_rate=0.01, entropy_weight=0.0
+    )
+    batch = GameBatch(Rules(), 8, seed=1, observation="uint8")
+    network = names["Network"](Size(2, 8, 8), 1)
+    decisions = names["Decisions"](args, batch)
+    before = batch.states.copy()
+    names["play"](batch, network, decisions, names["Teacher"]("greedy", args))
+    taught = bots.make("greedy").act(before, new_streams(args.seed, 8))
+    assert decisions.actions[0].tolist() == taught.tolist()
+    shares = [network(decisions.obs[t], decisions.masks[t])[0].exp() for t in range(8)]
+    played = [share.gather(1, decisions.actions[t, :, None]) for t, share in enumerate(shares)]
+    assert not torch.allclose(torch.cat(played)[:, 0].log(), decisions.log_probs.flatten())
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    names["learn"](network, optimizer, decisions, args)
+    after = network(decisions.obs[0], decisions.masks[0])[0].exp()
+    assert after.gather(1, decisions.actions[0, :, None]).mean() > played[0].mean()
 
 
 def test_ppo_by_self_play_gives_each_seat_the_advantages_of_its_own_payoffs():

@@ -107,6 +107,7 @@ python evaluate.py my_bot.py:MyBot --suite --players 2 --out runs/measured
         """
 python evaluate.py my_bot.py:MyBot --bench --out runs/measured --workers 2
 python evaluate.py my_bot.py:MyBot planner --suite
+python evaluate.py planner value search:sims=200 --suite
 python evaluate.py ppo:runs/four/best --players 4 --bench --out runs/measured4
 python evaluate.py value:runs/three/best --suite --players 3
         """,
@@ -230,9 +231,10 @@ python train.py --learner sb3 --players 4 --opponents greedy
         "run",
         """
 python examples/ppo_torch.py
-python examples/ppo_torch.py --players 2 --steps 12000000 --seed 3 --save decisions_2p
+python examples/ppo_torch.py --players 2 --teacher value:2p --steps 2700000 --rollout 256 --epochs 4 --learning-rate 0.002 --save decisions_2p
 python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
-        """,
+python examples/ppo_torch.py --teacher value --rollout 256 --epochs 4 --learning-rate 0.002
+        """,  # noqa: E501
         "--steps 64 --games 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
         slow=True,
     ),
