@@ -206,12 +206,13 @@ def learn(network: Network, optimizer: Any, decisions: Decisions, args: Args) ->
             log_probs, values = network(obs, masks)
             if len(gain) > 1:  # one alone would be 0 without its mean
                 gain = (gain - gain.mean()) / (gain.std(correction=0) + 1e-8)
-            log_probs_of_actions = log_probs.gather(1, actions[:, None])[:, 0]
-            ratio = (log_probs_of_actions - before).exp()
-            clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
-            policy_loss = -torch.min(gain * ratio, gain * clipped).mean()
+            log_prob = log_probs.gather(1, actions[:, None])[:, 0]
             if args.teacher:
-                policy_loss = -log_probs_of_actions.mean()
+                policy_loss = -log_prob.mean()
+            else:
+                ratio = (log_prob - before).exp()
+                clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
+                policy_loss = -torch.min(gain * ratio, gain * clipped).mean()
             value_loss = (values - target).square().mean()
             entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
             loss = policy_loss + args.value_weight * value_loss - args.entropy_weight * entropy

@@ -74,19 +74,19 @@ def test_a_teachers_choices_are_learnt_and_the_networks_are_played():
     batch = GameBatch(Rules(), 8, seed=1, observation="uint8")
     network = names["Network"](Size(2, 8, 8), 1)
     decisions = names["Decisions"](args, batch)
-    before, played, step = batch.states.copy(), [], batch.step
+    states, played, step = batch.states.copy(), [], batch.step
     batch.step = lambda actions: (played.append(actions), step(actions))
     names["play"](batch, network, decisions, names["Teacher"]("greedy", args))
-    taught = bots.make("greedy").act(before, new_streams(args.seed, 8))
+    taught = bots.make("greedy").act(states, new_streams(args.seed, 8))
     assert decisions.actions[0].tolist() == taught.tolist()
-    seen, learnt = decisions.obs.flatten(0, 1), decisions.actions.flatten()[:, None]
-    before, _ = network(seen, decisions.masks.flatten(0, 1))
+    inputs = decisions.obs.flatten(0, 1), decisions.masks.flatten(0, 1)
+    before, _ = network(*inputs)
     own = before.gather(1, torch.cat(played)[:, None])[:, 0]
     assert torch.allclose(own, decisions.log_probs.flatten(), atol=1e-5)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     names["learn"](network, optimizer, decisions, args)
-    after, _ = network(seen, decisions.masks.flatten(0, 1))
-    gained = (after - before).gather(1, learnt).mean()
+    after, _ = network(*inputs)
+    gained = (after - before).gather(1, decisions.actions.flatten()[:, None]).mean()
     assert gained > 0.5, gained
 
 

@@ -158,8 +158,8 @@ class MctsBot(Agent):
         if self._evaluator is not None:  # all games of a number of players side by side
             groups = [searched[players[searched] == n] for n in np.unique(players[searched])]
         for rows in groups:
-            found = self._searched(states[rows], dice[rows], most)
-            for row, choices in zip(rows, found, strict=True):
+            searches = self._searched(states[rows], dice[rows], most)
+            for row, choices in zip(rows, searches, strict=True):
                 result[row] = choices
         return result
 
@@ -265,9 +265,10 @@ def _choices(forest: Forest, g: int, state: np.void, most: int | None) -> list[C
     means = edges["value"][:, :teams] / np.maximum(visits, 1)[:, None]
     to_the_end = np.where(visits >= visits.max() - 1, visits.max(), visits)
     keys = (-np.arange(len(edges)), edges["prior"], means[:, team].round(9), to_the_end)
+    best_first = np.lexsort(keys)[::-1][:most]
     return [
         Choice(actions_of(int(edge["plan"])), int(edge["visits"]), float(edge["prior"]), mean)
-        for edge, mean in ((edges[k], means[k]) for k in np.lexsort(keys)[::-1][:most].tolist())
+        for edge, mean in zip(edges[best_first], means[best_first], strict=True)
     ]
 
 
