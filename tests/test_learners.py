@@ -23,6 +23,7 @@ from networks import random_model
 
 from carolus_env import evaluation, legal_masks, new_games, new_streams
 from carolus_env.bots import make
+from carolus_env.bots.network import find
 from carolus_env.commands import train
 from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.evaluation import ladder
@@ -359,6 +360,12 @@ def test_a_run_begins_with_a_model_with_or_without_a_policy_head(tmp_path, learn
         assert begun["sharpness"] == (model.weights["sharpness"] if policy else 10)
     with pytest.raises(ValueError, match="start must be a model of players=2, width=24"):
         config_of(learner, start=start, width=24).check()
+
+
+@by_self_play
+def test_by_a_number_of_players_a_run_begins_with_the_value_network_of_the_package(learner):
+    begun = config_of(learner, start="2p", width=64, hidden=32).first_weights()
+    np.testing.assert_array_equal(begun["rows"], find("value", "2p").weights["rows"])
 
 
 @by_self_play

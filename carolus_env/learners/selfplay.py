@@ -23,7 +23,6 @@ from carolus_env.engine.rules import DISCS
 from carolus_env.learners import run
 from carolus_env.learners.run import Arrays, Learner, RunConfig
 from carolus_env.networks import network
-from carolus_env.networks.files import NAMES
 from carolus_env.networks.network import NetworkModel, Size, Weights
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS
 from carolus_env.system import machine
@@ -48,7 +47,10 @@ class SelfPlayConfig(RunConfig):
         among=(1, machine.MOST_THREADS),
     )
     start: str | None = option(
-        None, "model to begin with, a path or 2p, 3p, 4p; by default random weights", kind=str
+        None,
+        "model to begin with: a path, or 2p, 3p, 4p for the package's value network; by default "
+        "random weights",
+        kind=str,
     )
     width: int = run.network(64, "sums of the network's first layer", among=network.WIDTH_LIMITS)
     hidden: int = run.network(32, "units of its second layer", among=network.HIDDEN_LIMITS)
@@ -84,7 +86,7 @@ class SelfPlayConfig(RunConfig):
         weights = network.random_weights(self.size, self.seed)
         if self.start is None:
             return weights
-        model = find("ppo" if self.policy and self.start in NAMES else "value", self.start)
+        model = find("value", self.start)
         if dataclasses.replace(model.size, policy=self.policy) != self.size:
             raise ValueError(
                 f"start must be a model of players={self.players}, width={self.width}, "
