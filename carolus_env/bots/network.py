@@ -24,7 +24,7 @@ from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.observation import observe
-from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, Ints, States, as_states, common_players, copy
 from carolus_env.networks import decisions, network
 from carolus_env.networks.decisions import DecisionModel
@@ -270,10 +270,8 @@ def consider(s: np.void, selector: Selector) -> Int:
 
 
 @separate
-def choose_by_policy(
-    s: np.void, rest: Int, bits: Bits, selector: Selector
-) -> tuple[Int, Int, Bits]:
-    """Return the candidate's first action, no plan, and the stream; temperature 0 draws nothing."""
+def decide_by_policy(s: np.void, bits: Bits, selector: Selector) -> tuple[Int, Bits]:
+    """Return the candidate, a plan, and the stream; temperature 0 draws nothing."""
     logits, count, best = selector.logits, consider(s, selector), 0
     for k in range(1, count):
         best = k if logits[k] > logits[best] else best
@@ -284,25 +282,26 @@ def choose_by_policy(
             logits[k] = (logits[k] - most) / float32(selector.temperature)
         softmax(count, logits, selector.probabilities)
         best = sample(count, selector.probabilities, generator.fraction(generator.mix(bits)))
-    return first_of(selector.candidates.plans[best]), 0, bits
+    return selector.candidates.plans[best], bits
+
+
+@separate
+def choose_by_policy(
+    s: np.void, rest: Int, bits: Bits, selector: Selector
+) -> tuple[Int, Int, Bits]:
+    """Return the next action of the plan, the rest, and the stream."""
+    plan = rest
+    if rest == 0:
+        plan, bits = decide_by_policy(s, bits, selector)
+    return first_of(plan), plans.rest_of(plan), bits
 
 
 # ------------------------------------------------------------------------------------ the bots
 
 
-def _discs_option() -> str:
-    return option(
-        "turn",
-        "value of a disc: now, or after all answers and the turn of the first player to act",
-        among=("now", "turn"),
-    )
-
-
 @dataclass(frozen=True)
-class ValueOptions(BotOptions):
-    """Options of `ValueBot`; see docs/bots.md."""
-
-    bot = "value"
+class _ComparisonOptions(BotOptions):
+    """What is compared."""
 
     candidates: int = option(
         64, "turns that the network compares, the planner's best ones", among=(1, MOST_PLANS)
@@ -313,12 +312,24 @@ class ValueOptions(BotOptions):
         "auto: one with two teams, stop with three",
         among=("auto", *WIDTHS),
     )
-    discs: str = _discs_option()
+    discs: str = option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=("now", "turn"),
+    )
+
+
+@dataclass(frozen=True)
+class ValueOptions(_ComparisonOptions):
+    """Options of `ValueBot`; see docs/bots.md."""
+
+    bot = "value"
+
     errors: float = errors_option()
 
 
 @dataclass(frozen=True)
-class PpoOptions(BotOptions):
+class PpoOptions(_ComparisonOptions):
     """Options of `PpoBot`; see docs/bots.md."""
 
     bot = "ppo"
@@ -326,11 +337,6 @@ class PpoOptions(BotOptions):
     temperature: float = option(
         0.0, "0: the likeliest candidate; 1: drawn from the policy; higher: flatter", among=(0, 100)
     )
-    candidates: int = option(
-        16, "turns that are scored, the planner's best ones", among=(DISCS, MOST_PLANS)
-    )
-    plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
-    discs: str = _discs_option()
 
 
 class _NetworkBot(CompiledAgent):
@@ -396,7 +402,7 @@ class RolloutPolicy(ValueBot):
 
 
 class PpoBot(_NetworkBot):
-    """Plays by a policy over whole turns, of which each placement is chosen anew.
+    """Plays by a policy over whole turns.
 
     The model, as for `ValueBot`, must have a policy head, else AgentError.
     """

@@ -538,5 +538,4 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
 
     @staticmethod
     def agent(config: PpoConfig, model: NetworkModel) -> bot.PpoBot:
-        options = bot.PpoOptions(candidates=config.candidates, plans=config.plans)
-        return bot.PpoBot(model, options)
+        return bot.PpoBot(model)
