@@ -171,7 +171,7 @@ def test_notebooks_run_and_show_what_they_say(name, capsys):
         curve = names["run"].curve
         assert curve.training[-1]["loss"] < curve.training[0]["loss"], "it learnt"
         assert len(curve.evaluation) == 3
-        assert "untrained: 0 %" in output
+        assert "untrained: 20 %" in output
     if name == "write_a_search":
         assert (names["outcomes"].probabilities @ names["returns"]).sum() == pytest.approx(0)
 

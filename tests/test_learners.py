@@ -210,7 +210,7 @@ def test_a_run_measures_its_regret_on_the_half_of_the_suite_that_learners_may_se
     monkeypatch.setattr(ladder, "shipped", lambda players: suite)
     assert train.main(words("ppo", tmp_path, "--eval-suite", "learn")) == 0
     folder = tmp_path / "r"
-    best = make(f"ppo:{folder}/best,candidates=6")
+    best = make(f"ppo:{folder}/best")
     wanted = ladder.measure(suite, best, "learn").summary()["disc"]
     assert read(folder, "result")["regret"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
     assert all(0 <= point["regret"][0] <= 1 for point in read(folder, "curve")["evaluation"])
