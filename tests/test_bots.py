@@ -293,7 +293,7 @@ NUMBER = r"option {} must be a (whole )?number from {}, got {}"
         ("ppo:MODEL,sims=3", "has no option 'sims'; known are .*temperature: a num"),
         ("ppo:sims=3", "has no option 'sims'"),
         ("ppo:MODEL,temperature=hot", NUMBER.format("temperature", "0 to 100", "'hot'")),
-        ("ppo:MODEL,candidates=3", NUMBER.format("candidates", "5 to 4,096", "3")),
+        ("ppo:MODEL,candidates=0", NUMBER.format("candidates", "1 to 4,096", "0")),
         ("ppo:MODEL,temperature=-1", NUMBER.format("temperature", "0 to 100", "-1.0")),
         ("ppo:nowhere/p", r"^nowhere/p\.safetensors: cannot be read: No such file"),
         ("ppo:5p", "^unknown model '5p'; known are 2p, 3p, 4p"),

@@ -93,6 +93,16 @@ def test_at_temperature_one_choices_are_drawn_from_the_policy():
     assert np.bincount(hot.act(many, new_streams(5, 3000))).max() < 2900
 
 
+def test_a_drawn_turn_is_played_to_its_end():
+    bot, states = PpoBot(policy_model(2), PpoOptions(temperature=1.0)), good_positions(2)
+    states = states[states["placements_left"] > 1]
+    streams = new_streams(1, len(states))
+    engine.step(states, bot.act(states, streams), roll=False)
+    before = streams.copy()
+    assert len(states) > 5 and engine.are_legal(states, bot.act(states, streams)).all()
+    assert (streams == before).all(), "nothing more is drawn"
+
+
 @every_number
 def test_looking_ahead_the_value_found_there_decides_on_discs(players):
     model, states = policy_model(players), good_positions(players)
