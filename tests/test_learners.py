@@ -35,6 +35,7 @@ from carolus_env.learners.ppo import PpoLearner
 from carolus_env.learners.run import CHECKPOINT, LEARNING, Run, Scalars, read_checkpoint
 from carolus_env.learners.selfplay import Task, WorkerPool, combine
 from carolus_env.learners.td import TdConfig, TdLearner
+from carolus_env.networks import network
 from carolus_env.system import files, machine
 from carolus_env.system.arrays import from_bytes
 from carolus_env.system.files import Log
@@ -43,7 +44,7 @@ from carolus_env.system.options import UserError
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
-    "ppo": f"{NETWORK} --games 8 --rollout 16 --batch 32 --steps 512 --eval-every 256 "
+    "ppo": f"{NETWORK} --games 4 --rollout 16 --batch 16 --steps 512 --eval-every 256 "
     "--curve-every 128",
     "value": f"{NETWORK} --games 50 --games-per-round 4 --eval-every 30 --curve-every 10",
     "sb3": "--region 8 --whole 8 --envs 8 --n-steps 16 --batch-size 32 --n-epochs 1 "
@@ -220,7 +221,7 @@ def test_a_run_measures_its_regret_on_the_half_of_the_suite_that_learners_may_se
 @pytest.mark.parametrize(
     ("learner", "options"),
     [
-        ("ppo", {"games": 64, "batch": 64, "rollout": 32, "steps": 40_000}),
+        ("ppo", {"steps": 40_000}),
         ("value", {"games": 300, "games_per_round": 20}),
     ],
 )
@@ -290,10 +291,10 @@ def same(first, second):
 
 
 def test_a_weight_moves_by_the_mean_over_the_workers_that_moved_it():
-    def moved(*moves, summed="squares/"):
+    def moved(*moves):
         common = {name: np.ones(1, np.float32) for name in ("weights/bias", "squares/bias")}
         learnt = [{name: one + np.float32(move) for name, one in common.items()} for move in moves]
-        combine(common, learnt, summed)
+        combine(common, learnt)
         return [float(array[0]) - 1 for array in common.values()]
 
     assert moved(0.5, 0.5, 0.5) == pytest.approx([0.5, 1.5]), "all alike: the mean"
@@ -301,7 +302,6 @@ def test_a_weight_moves_by_the_mean_over_the_workers_that_moved_it():
     assert moved(0.5, 0.5, 0, 0)[0] == pytest.approx(0.5), "two of four: their mean"
     assert moved(-0.2, 0.4)[0] == pytest.approx(0.2 / (0.36 / 0.2)), "unlike: in between"
     assert moved(0, 0, 0) == [0, 0]
-    assert moved(0.5, 0.5, summed="") == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize(("learner", "count"), [("ppo", 8), ("value", 8), ("value", 2)])
@@ -320,10 +320,10 @@ def test_workers_learn_apart_and_are_combined(learner, count):
             stats += more
         pool.learn(first, count, 0.01)
         expected = {name: array.copy() for name, array in before.items()}
-        combine(expected, apart, kind.summed)
+        combine(expected, apart)
         for name, array in expected.items():
             np.testing.assert_array_equal(pool.shared[name], array)
-            if learner == "value" and name.startswith("squares/"):
+            if name.startswith("squares/"):
                 growth = sum(one[name] - before[name] for one in apart)
                 np.testing.assert_allclose(array, before[name] + growth, rtol=1e-5)
     np.testing.assert_allclose(pool.stats, stats)
@@ -357,7 +357,7 @@ def test_a_run_begins_with_a_model_with_or_without_a_policy_head(tmp_path, learn
     if learner == "ppo":
         head = model.weights["out"][:, 2] if policy else np.zeros(1)
         assert (begun["out"][:, 2] == head).all()
-        assert begun["sharpness"] == (model.weights["sharpness"] if policy else 10)
+        assert begun["sharpness"] == (model.weights["sharpness"] if policy else network.SHARPNESS)
     with pytest.raises(ValueError, match="start must be a model of players=2, width=24"):
         config_of(learner, start=start, width=24).check()
 
@@ -715,11 +715,10 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ("ppo value", "--seed -1", r"--seed must be a whole number from 0 to 2\^64 - 1, got -1"),
         ("ppo value", "--start nowhere", "unknown model 'nowhere'"),
         ("ppo value sb3", "--minutes -1", "--minutes must be a number above 0, got -1"),
-        ("value", "--first-square 0", "--first-square must be a number from 1e-09"),
+        ("ppo value", "--first-square 0", "--first-square must be a number from 1e-09"),
         ("value", "--minutes 1", "after games or after minutes"),
         ("ppo sb3", "--minutes 1", "after steps or after minutes"),
         ("ppo value", "--partners adjacent", "--partners needs --players 4"),
-        ("ppo", "--games 1", "games must be at least one for each of 2 workers, got 1"),
         ("ppo", "--clip 0", "--clip must be a number above 0 and of at most 1, got 0"),
         ("ppo", "--entropy -1", "--entropy must be a number from 0 to 100, got -1"),
         ("sb3", "--whole 0", "--whole must be a whole number from 1 to 1,024, got 0"),

@@ -1,4 +1,4 @@
-"""PPO: the bot that plays a policy over whole turns, rollouts, advantages, gradients, Adam."""
+"""PPO: the bot that plays a policy over whole turns, rollouts, advantages, gradients, Adagrad."""
 
 import numpy as np
 import pytest
@@ -226,14 +226,14 @@ def plain_loss(weights, experience, decisions, loss, odds):
                 teams = len(scores) - 1
                 by_role = np.log(softmax(scores[:-1]))
                 roles = (one.first_team + np.arange(teams)) % teams
-                total -= loss.value * experience.targets[d, roles] @ by_role
+                total -= experience.targets[d, roles] @ by_role
         policy = softmax(logits)
         ratio = np.exp(np.log(policy[choice]) - experience.log_probs[d])
         advantage = (experience.advantages[d] - loss.mean) * loss.scale
         clipped = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
-        total -= min(ratio * advantage, clipped * advantage)
-        total += loss.entropy * (policy @ np.log(policy))
-    return total * loss.per_decision
+        total -= loss.policy * min(ratio * advantage, clipped * advantage)
+        total += loss.policy * loss.entropy * (policy @ np.log(policy))
+    return total
 
 
 @every_number
@@ -242,7 +242,7 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
     experience, stats = rollout_of(learner, learner.own(0))
     set_weights(learner, policy_model(players, 8).weights, 0.05)  # not those that played
     decisions = np.arange(0, 240, 3)
-    loss = ppo.Loss(*map(np.float32, (0.1, 0.05, 4.0, 0.01, 5.0, 1 / len(decisions))))
+    loss = ppo.Loss(*map(np.float32, (0.1, 0.05, 0.25, 0.01, 5.0)))
     batch = learner._batch
     ppo.add_gradients(decisions, experience, learner._policy, batch, loss, stats)
     sums = dict(zip(learner.stats, stats, strict=True))
@@ -268,28 +268,29 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
     np.testing.assert_array_equal(batch.touched, touched)
 
 
-def test_steps_are_adams_and_leave_rows_alone_that_nothing_was_learnt_about():
-    learner = small_learner()
+@pytest.mark.parametrize("decay", [1.0, 0.5])
+def test_steps_are_adagrads_and_leave_rows_alone_that_nothing_was_learnt_about(decay):
+    learner = small_learner(first_square=0.2, policy_square=30.0)
     experience, stats = rollout_of(learner, learner.own(0))
     expected = {name: a.astype(float) for name, a in learner.weights._asdict().items()}
-    means, squares = ({name: np.zeros_like(a) for name, a in expected.items()} for _ in range(2))
+    squares = {name: np.full_like(a, 0.2) for name, a in expected.items()}
+    squares["out"][:, -1], squares["out_bias"][:, -1] = 30, 30  # the policy head's
     first, batch, ever = learner.weights.rows.copy(), learner._batch, 0
-    loss = learner._loss(experience.advantages)._replace(per_decision=np.float32(1 / 30))
+    loss = learner._loss(experience.advantages)
     for step in range(1, 5):
         chosen = np.arange(30 * step - 30, 30 * step)
         ppo.add_gradients(chosen, experience, learner._policy, batch, loss, stats)
         gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
         ever = ever | touched
-        learner._step(0.01)
+        rates = ppo.Rates(np.float32(0.01), np.float32(decay))
+        ppo.step(learner.weights, learner._squares, batch, rates)
         for name, gradient in gradients._asdict().items():
-            at = touched if name == "rows" else ...
-            means[name][at] = (0.9 * means[name] + 0.1 * gradient)[at]
-            squares[name][at] = (0.999 * squares[name] + 0.001 * gradient.astype(float) ** 2)[at]
-            rate = 0.01 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-            expected[name][at] -= (rate * means[name] / (np.sqrt(squares[name]) + 1e-6))[at]
+            squares[name][gradient != 0] *= decay
+            squares[name] += gradient.astype(float) ** 2
+            expected[name] -= 0.01 * gradient / np.sqrt(squares[name])
             np.testing.assert_allclose(getattr(learner.weights, name), expected[name], atol=1e-5)
             assert not getattr(batch.gradients, name).any(), "they are used up"
-        assert learner.shared["steps"] == step and not batch.touched.any()
+        assert not batch.touched.any()
     assert 0 < ever.sum() < len(ever) / 2
     np.testing.assert_array_equal(learner.weights.rows[~ever], first[~ever])
 
@@ -298,11 +299,24 @@ def test_every_decision_of_a_rollout_is_learnt_from_once_an_epoch_by_the_config(
     given, estimate = [], ppo.estimate
     monkeypatch.setattr(ppo, "estimate", lambda *all_: given.append(all_[1:]) or estimate(*all_))
     config = {"games": 7, "rollout": 11, "batch": 10, "epochs": 3, "clip": 0.3, "entropy": 0.5}
-    learner = small_learner(**config, gae_lambda=0.75, trace=0.25, value_weight=2.0)
+    learner = small_learner(**config, gae_lambda=0.75, trace=0.25, policy_weight=2.0)
     stats = np.zeros(len(learner.stats))
     learner.learn(learner.own(0), Task(0, 1, 0.01), stats)
     assert given == [(0.25, 0.75)]
     assert stats[learner.stats.index("decisions")] == 3 * 77
-    assert learner.shared["steps"] == 3 * (77 // 10)
     loss = learner._loss(np.array([1, 3], np.float32))  # advantages are normalised
-    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0, 1.0), rel=1e-5)
+    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0), rel=1e-5)
+
+
+def test_a_step_is_taken_after_each_batch_of_decisions():
+    learner, apart = (small_learner(batch=50) for _ in range(2))
+    experience, stats = rollout_of(learner, learner.own(0))
+    loss, rates = learner._loss(experience.advantages), ppo.Rates(*map(np.float32, (0.01, 0.9)))
+    order = np.random.default_rng(1).permutation(120)
+    context = learner._policy, learner._squares, learner._batch, loss, rates, stats
+    ppo.learn(order, 50, experience, *context)
+    for part in (order[:50], order[50:100], order[100:]):
+        ppo.add_gradients(part, experience, apart._policy, apart._batch, loss, stats)
+        ppo.step(apart.weights, apart._squares, apart._batch, rates)
+    for name, array in learner.weights._asdict().items():
+        np.testing.assert_array_equal(array, getattr(apart.weights, name))

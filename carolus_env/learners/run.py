@@ -364,7 +364,7 @@ class Run:
             self._due = not self._ended() and self._passed(config.eval_every)
         try:
             if self._due and not self.stop.is_set:
-                self._evaluate(self.snapshot(), config.eval_games)
+                self._evaluate(self.snapshot())
                 self._due = False
         finally:  # an evaluation that is stopped is due when the run is resumed
             ends = self._ended() or self.stop.is_set
@@ -501,10 +501,10 @@ class Run:
             advance=lambda spec, games: self._tell(f"{games:,} games against {spec}"),
         )
 
-    def _evaluate(self, model: Model[Any], games: int) -> ladder.Evaluation:
+    def _evaluate(self, model: Model[Any], final: bool = False) -> ladder.Evaluation:
         """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
 
-        Return the evaluation of the best network so far, by at most so many games against each.
+        Return the evaluation, a ``final`` one that of the best network, by `final_games`.
         """
         best, config = self.folder / "best", self.config
         with self._compiling(), self.clock.during(COMPILING):
@@ -513,15 +513,14 @@ class Run:
             elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
             result = self._measure(config.eval_games, model)
             keeps = not file_of(best).exists() or result.elo >= max(elos, default=-math.inf)
-            final = games > config.eval_games
             if keeps:
                 with self._surviving(unless=self._ended):
                     model.save(best)
-                if final:
-                    result = self._measure(games, model)
+                if final and config.final_games > config.eval_games:
+                    result = self._measure(config.final_games, model)
             self._add_point(result)
             if final and not keeps:
-                return self._measure(games, type(model).load(best))
+                return self._measure(config.final_games, type(model).load(best))
             return result
 
     def _add_point(self, result: ladder.Evaluation) -> None:
@@ -545,7 +544,7 @@ class Run:
         model = self.snapshot()
         model.save(self.folder / "final")
         with self._logging():
-            result = self._evaluate(model, self.config.final_games)
+            result = self._evaluate(model, final=True)
         write_json(self.folder / "result.json", {**result.to_dict(), "seconds": self.seconds})
         self.checkpoint()
         return result

@@ -61,6 +61,9 @@ class SelfPlayConfig(RunConfig):
     learning_rate: float = run.rate(0.01, "initial learning rate")
     learning_rate_end: float = run.rate(0.001, "learning rate at the end", "algorithm")
     flat: float = run.algorithm(0.0, run.FLAT, among=(0, None), below=1)
+    first_square: float = run.algorithm(
+        0.1, "initial sum of each weight's squared gradients (Adagrad)", among=(1e-9, 1e6)
+    )
 
     @property
     def eval_threads(self) -> int:
@@ -119,7 +122,6 @@ class SelfPlayLearner(ABC, Generic[C]):
 
     Config: ClassVar[type[SelfPlayConfig]]
     stats: ClassVar[tuple[str, ...]]  # names of the statistics; games is one of them
-    summed: ClassVar[str] = ""  # prefix of the names of shared arrays that hold sums; empty: none
 
     def __init__(self, config: C) -> None:
         self.config = config
@@ -136,9 +138,13 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Return the shared arrays ``prefix/NAME`` for each array of weights, not copied."""
         return Weights(*(self.shared[f"{prefix}/{name}"] for name in Weights._fields))
 
-    @abstractmethod
     def optimiser(self) -> Arrays:
-        """Return the state of the optimiser to begin with; ``shared`` has the weights."""
+        """Return what Adagrad begins with, sums of squares; ``shared`` has the weights."""
+        first = np.float32(self.config.first_square)
+        return {
+            name.replace("weights/", "squares/"): np.full_like(array, first)
+            for name, array in self.shared.items()
+        }
 
     def own(self, index: int) -> Arrays:
         """Return the initial state that the worker with this index keeps, such as its games."""
@@ -187,7 +193,7 @@ class WorkerPool(Learner):
         own = {name: array.copy() for name, array in self.own[0].items()}
         self._workers[0].round(self.shared, own, Task(0, 1, 0.0))  # it begins with common arrays
         shared = {name: array.copy() for name, array in self.shared.items()}
-        combine(shared, [shared] * min(len(self._workers), 2), self._kind.summed)
+        combine(shared, [shared] * min(len(self._workers), 2))
 
     def learn(self, first: int, count: int, rate: float, stop: Stop | None = None) -> int:
         parts = machine.runs(count, len(self._workers))
@@ -198,7 +204,7 @@ class WorkerPool(Learner):
         for _, stats, seconds in results:
             self.stats += stats
             self.cpu_seconds += seconds
-        combine(self.shared, [shared for shared, *_ in results], self._kind.summed)
+        combine(self.shared, [shared for shared, *_ in results])
         return count
 
     def metrics(self) -> dict[str, float]:
@@ -228,10 +234,8 @@ class WorkerPool(Learner):
             array[...] = arrays[name]
 
 
-def combine(
-    common: Arrays, results: Sequence[Mapping[str, npt.NDArray[Any]]], summed: str = ""
-) -> None:
-    """Move common arrays by the mean of the workers' moves; those named ``summed...`` by the sum.
+def combine(common: Arrays, results: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
+    """Move common arrays by the mean of the workers' moves, Adagrad's sums of squares by the sum.
 
     The mean is over the effective number of workers: ``sum(|d|)**2 / sum(d**2)`` of the moves d. It
     is 1 where one alone moved, so that a rare row of a table keeps its full move, and the number of
@@ -244,7 +248,7 @@ def combine(
 
     def move(name: str) -> None:
         array, moved = common[name], np.stack([arrays[name] for arrays in results])
-        is_sum = bool(summed) and name.startswith(summed)
+        is_sum = name.startswith("squares/")
         _add_moves(array.reshape(-1), moved.reshape(len(moved), -1), is_sum)
 
     machine.together(move, list(common))

@@ -53,9 +53,6 @@ class TdConfig(SelfPlayConfig):
     )
     learning_rate_end: float = rate(0.0009, "learning rate at the end", "algorithm")
     flat: float = algorithm(0.4, FLAT, among=(0, None), below=1)
-    first_square: float = algorithm(
-        0.1, "initial sum of each weight's squared gradients (Adagrad)", among=(1e-9, 1e6)
-    )
     trace: float = algorithm(
         0.5,
         "lambda: the weight of the target after the next decision against its value",
@@ -190,7 +187,6 @@ class TdLearner(SelfPlayLearner[TdConfig]):
 
     Config = TdConfig
     stats = ("games", "rounds", "positions", "loss")
-    summed = "squares/"
 
     def __init__(self, config: TdConfig) -> None:
         super().__init__(config)
@@ -207,13 +203,6 @@ class TdLearner(SelfPlayLearner[TdConfig]):
             np.zeros(MAX_TEAMS),
             np.zeros(1, STATE),
         )
-
-    def optimiser(self) -> Arrays:
-        first = np.float32(self.config.first_square)
-        return {
-            name.replace("weights/", "squares/"): np.full_like(array, first)
-            for name, array in self.shared.items()
-        }
 
     def learn(self, own: Arrays, task: Task, stats: Stats) -> None:
         config = self.config

@@ -49,7 +49,7 @@ LINEAR: Final = 8  # sums that pass the hidden layers by
 LEAK: Final = np.float32(0.05)  # slope of the rectifiers below 0
 WIDTH_LIMITS: Final = (LINEAR + 8, 1024)
 HIDDEN_LIMITS: Final = (4, 1024)  # the lowest and the highest `Size.width` and `Size.hidden`
-SHARPNESS: Final = 10.0  # sharpness of a policy that has not learnt yet
+SHARPNESS: Final = 20.0  # sharpness of a policy that has not learnt yet
 SUREST: Final = 0.998  # bounds of values in the logits: at most this, and at least 1 less this
 
 
@@ -393,7 +393,7 @@ def _values(states: Records, net: Network, out: Any) -> None:
 # ------------------------------------------------------------------------------------ gradients
 # From the gradient of a loss with respect to the scores down to the sums of the first layer. What
 # is done with each weight's gradient then is the caller's: a step of Adagrad at once (`adagrad`),
-# or a place in the sum of a batch (`accumulate`), from which `adam` takes a step.
+# or a place in the sum of a batch (`accumulate`), with which `adagrad` takes a step.
 
 
 class Deltas(NamedTuple):
@@ -494,14 +494,6 @@ def learn_inputs(
             change(targets.features[k], states.features[k], number, deltas.sums, rate)
 
 
-# ------------------------------------------------------------------------------------ optimisers
-
-BETA1: Final = np.float32(0.9)
-BETA2: Final = np.float32(0.999)
-EPSILON: Final = np.float32(1e-6)
-"""Adam's decays of the mean gradient and the mean square, and the epsilon added to the root."""
-
-
 @kernel
 def accumulate(gradients: F32, _: F32, factor: np.float32, vector: F32, __: np.float32) -> None:
     """Add a gradient to the sum of a batch."""
@@ -520,20 +512,3 @@ def adagrad(weights: F32, squares: F32, factor: np.float32, vector: F32, rate: n
         g = factor * vector[j]
         squares[j] += g * g
         weights[j] -= rate * g / np.sqrt(squares[j])
-
-
-@kernel
-def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
-    """Take a step of Adam (Kingma and Ba, arXiv:1412.6980; `adam_rate`), and zero the gradients."""
-    for i in range(weights.shape[0]):
-        g = gradients[i]
-        gradients[i] = 0
-        means[i] = BETA1 * means[i] + (float32(1) - BETA1) * g
-        squares[i] = BETA2 * squares[i] + (float32(1) - BETA2) * g * g
-        weights[i] -= rate * means[i] / (np.sqrt(squares[i]) + EPSILON)
-
-
-def adam_rate(rate: float, step: int) -> np.float32:
-    """Return the rate of a step of Adam, from 1 on, corrected for means that begin with 0."""
-    beta1, beta2 = float(BETA1), float(BETA2)
-    return np.float32(rate * np.sqrt(1 - beta2**step) / (1 - beta1**step))

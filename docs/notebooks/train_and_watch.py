@@ -18,20 +18,18 @@ from carolus_env.learners.run import Run
 # %% [markdown]
 # ## Train
 #
-# A decision is a disc, a crown or a whole turn. `python train.py` learns from 4.8 million; here are
-# thirty thousand, on one core. A run writes its models, its curve and a checkpoint into a folder.
+# A decision is a disc, a crown or a whole turn. `python train.py` learns from 3.6 million; here are
+# a hundred thousand, on one core. A run writes its models, its curve and a checkpoint into a folder.
 
 # %%
 folder = Path(tempfile.mkdtemp())
 rules = ce.Rules(players=2)
 config = PpoConfig(
     rules=rules,
-    steps=30_000,
-    games=64,
-    rollout=32,
+    steps=100_000,
     workers=1,
-    curve_every=5_000,
-    eval_every=10_000,
+    curve_every=20_000,
+    eval_every=50_000,
     eval_games=8,
     final_games=60,
 )
