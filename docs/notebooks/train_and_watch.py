@@ -19,7 +19,7 @@ from carolus_env.learners.run import Run
 # ## Train
 #
 # A decision is a disc, a crown or a whole turn. `python train.py` learns from 3.6 million; here are
-# a hundred thousand, on one core. A run writes its models, its curve and a checkpoint into a folder.
+# a hundred thousand, on one core. A run writes its models, its curve and a checkpoint to a folder.
 
 # %%
 folder = Path(tempfile.mkdtemp())
