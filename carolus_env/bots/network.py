@@ -418,7 +418,8 @@ class PpoBot(_NetworkBot):
         self.options, self._models = options or PpoOptions(), Models("ppo", model)
 
     def _probabilities(self, asked: Selector, action: int, rest: int) -> Iterable[tuple[int, Any]]:
-        return ((k, number) for k, number in enumerate(asked.probabilities) if number > 0)
+        shares = asked.probabilities.astype(np.float64)  # of float32 the sum may be 0.999999
+        return ((k, share) for k, share in enumerate(shares / shares.sum()) if share > 0)
 
 
 class DecisionsBot(Agent):

@@ -29,7 +29,7 @@ config = PpoConfig(
     steps=100_000,
     workers=1,
     curve_every=20_000,
-    eval_every=50_000,
+    eval_every=40_000,
     eval_games=8,
     final_games=60,
 )
