@@ -302,6 +302,7 @@ def test_a_weight_moves_by_the_mean_over_the_workers_that_moved_it():
     assert moved(0.5, 0.5, 0, 0)[0] == pytest.approx(0.5), "two of four: their mean"
     assert moved(-0.2, 0.4)[0] == pytest.approx(0.2 / (0.36 / 0.2)), "unlike: in between"
     assert moved(0, 0, 0) == [0, 0]
+    assert moved(-0.7, -0.7, -0.7)[1] == pytest.approx(-0.7), "sums that forget stay above 0"
 
 
 @pytest.mark.parametrize(("learner", "count"), [("ppo", 8), ("value", 8), ("value", 2)])

@@ -237,6 +237,7 @@ class WorkerPool(Learner):
 def combine(common: Arrays, results: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
     """Move common arrays by the mean of the workers' moves, Adagrad's sums of squares by the sum.
 
+    Sums that forget may fall: then they move by the mean, too, or they could fall below 0.
     The mean is over the effective number of workers: ``sum(|d|)**2 / sum(d**2)`` of the moves d. It
     is 1 where one alone moved, so that a rare row of a table keeps its full move, and the number of
     workers where all moved alike.
@@ -264,6 +265,7 @@ def _add_moves(common: F32, moved: F32, is_sum: bool) -> None:
             total += move
             size += abs(move)
             square += move * move
-        if not is_sum and square > 0:  # the squares of tiny moves may be 0
+        grows = is_sum and total > 0
+        if not grows and square > 0:  # the squares of tiny moves may be 0
             total /= max(size * size / square, np.float32(1))
         common[i] += total
