@@ -19,17 +19,17 @@ from carolus_env.learners.run import Run
 # ## Train
 #
 # A decision is a disc, a crown or a whole turn. `python train.py` learns from 3.6 million; here are
-# a hundred thousand, on one core. A run writes its models, its curve and a checkpoint to a folder.
+# sixty thousand, on one core. A run writes its models, its curve and a checkpoint to a folder.
 
 # %%
 folder = Path(tempfile.mkdtemp())
 rules = ce.Rules(players=2)
 config = PpoConfig(
     rules=rules,
-    steps=100_000,
+    steps=60_000,
     workers=1,
     curve_every=20_000,
-    eval_every=40_000,
+    eval_every=25_000,
     eval_games=8,
     final_games=60,
 )
