@@ -502,7 +502,7 @@ class Run:
         )
 
     def _evaluate(self, model: Model[Any], final: bool = False) -> ladder.Evaluation:
-        """Evaluate the network, keep it if no Elo was higher, and add a point to the curve.
+        """Evaluate the network, keep it unless an earlier Elo lies above its interval; add a point.
 
         Return the evaluation, a ``final`` one that of the best network, by `final_games`.
         """
@@ -512,7 +512,7 @@ class Run:
         with self._compiling(), self._phase(EVALUATING), self.stop.watched():
             elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
             result = self._measure(config.eval_games, model)
-            keeps = not file_of(best).exists() or result.elo >= max(elos, default=-math.inf)
+            keeps = not file_of(best).exists() or result.high >= max(elos, default=-math.inf)
             if keeps:
                 with self._surviving(unless=self._ended):
                     model.save(best)

@@ -52,9 +52,9 @@ for point in run.curve.evaluation:
 # %% [markdown]
 # ## Play
 #
-# What the run saved is an agent like any other, named by its path. `best` is the network with the
-# highest Elo so far. By whole turns even an untrained policy beats
-# `greedy`, so the opponent here is a `planner` that makes a random move in five.
+# What the run saved is an agent like any other, named by its path. `best` is the last network that
+# was not clearly weaker than one before. By whole turns even an untrained policy beats `greedy`, so
+# the opponent here is a `planner` that makes a random move in five.
 
 # %%
 mine = ce.make(f"ppo:{folder / 'best'}")
