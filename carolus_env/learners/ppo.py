@@ -44,8 +44,8 @@ class PpoConfig(SelfPlayConfig):
     length: ClassVar[str] = "steps"
     hint: ClassVar[str] = (
         "for the same training time --learner value, which learns a value rather than a "
-        "policy, is stronger: with 2 players it wins 93 % against planner after four CPU-minutes, "
-        "ppo 90 % after five (docs/training.md)"
+        "policy, is stronger: with 2 players it wins 92 % against planner after three CPU-minutes, "
+        "ppo 90 % (docs/training.md)"
     )
 
     steps: int = option(
