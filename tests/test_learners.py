@@ -674,15 +674,10 @@ def test_a_run_that_is_killed_after_its_last_checkpoint_measures_each_point_once
 
 def test_best_is_the_last_network_that_is_not_clearly_weaker_than_one_before(tmp_path, monkeypatch):
     elos = [(100, 50), (60, 50), (-50, 50), (70, 5)]  # of three networks, and `best` at the end
-    given = iter([ladder.Evaluation(elo, elo - by, elo + by, [], {}) for elo, by in elos])
     result = {"planner": {"win_rate": 0.5, "ci95": [0.4, 0.6], "games": 4}}
-
-    def evaluate(*args, **kwargs):
-        return dataclasses.replace(next(given), results=result)
-
-    monkeypatch.setattr(ladder, "evaluate", evaluate)
-    given_words = words("value", tmp_path, "--games=90", "--final-games=8")
-    assert train.main(given_words) == 0
+    given = iter([ladder.Evaluation(elo, elo - by, elo + by, [], result) for elo, by in elos])
+    monkeypatch.setattr(ladder, "evaluate", lambda *_, **__: next(given))
+    assert train.main(words("value", tmp_path, "--games=90", "--final-games=8")) == 0
     folder = tmp_path / "r"
     assert [point["elo"] for point in read(folder, "curve")["evaluation"]] == [100, 60, -50]
     assert read_model(folder, "best")[1]["about"]["games"] == 64
