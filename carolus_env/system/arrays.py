@@ -65,7 +65,8 @@ def _fields(kind: type[Scratch]) -> list[Any]:
         if isinstance(last, np.dtype):
             fields.append((tuple(shape), last))
         else:
-            fields.append(((*shape, last), get_args(get_args(hint.__origin__)[1])[0]))
+            scalar = get_args(hint.__origin__)[-1]  # before NumPy 2.5 a dtype of it
+            fields.append(((*shape, last), *(get_args(scalar) or [scalar])))
     return fields
 
 
