@@ -225,8 +225,10 @@ def test_an_illegal_action_is_named_and_no_game_changes():
 
 
 def test_an_illegal_action_error_tells_ranges_and_can_be_sent_to_another_process():
-    error = IllegalActionError(3, 1, "place", 94, [15, 16, 17, 31, 63, 64])
-    for name in ("game 3", "player 1", "94 (green paladin to region 14)", "15-17, 31, 63-64"):
+    error = engine.play.refusal(in_phase(PLACE), 3, 94)
+    ranges = engine.play._ranges([15, 16, 17, 31, 63, 64])
+    assert ranges == "15-17, 31, 63-64" and engine.play._ranges(error.legal) in str(error)
+    for name in ("game 3", f"player {error.player}", "94 (green paladin to region 14)"):
         assert name in str(error)
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(again) is IllegalActionError

@@ -28,12 +28,12 @@ class AgentError(ValueError):
     Its text is ``agent 'NAME': reason``; both are attributes, ``agent`` and ``reason``.
     """
 
-    def __init__(self, agent: str, reason: str) -> None:
+    def __init__(self, agent: object, reason: str = "") -> None:  # or of its text alone
         super().__init__(agent, reason)
         self.agent, self.reason = agent, reason
 
     def __str__(self) -> str:
-        return f"agent {self.agent!r}: {self.reason}"
+        return f"agent {self.agent!r}: {self.reason}" if self.reason else str(self.agent)
 
 
 class Opinion(NamedTuple):

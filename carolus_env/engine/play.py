@@ -7,7 +7,6 @@ All input is checked first: after an error every game is as it was.
 
 from __future__ import annotations
 
-import copyreg
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -37,17 +36,12 @@ class IllegalActionError(ValueError):
         legal: the legal action numbers, ascending.
     """
 
-    def __init__(self, game: int, player: int, phase: str, action: int, legal: list[int]) -> None:
-        self.game, self.player, self.action, self.legal = game, player, action, legal
-        known = 0 <= action < rules.ACTIONS
-        meaning = f" ({rules.action_text(action)})" if known else ""
-        super().__init__(
-            f"game {game}: player {player} may not play action {action}{meaning} "
-            f"in phase {phase}; legal are {_ranges(legal)}"
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:  # by the text: `__init__` takes other arguments
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__.copy()  # type: ignore
+    # Pickling, and Gymnasium's AsyncVectorEnv, make it anew of its text alone.
+    def __init__(
+        self, text: object, game: int = -1, player: int = -1, action: int = -1, legal: Any = ()
+    ) -> None:
+        super().__init__(text)
+        self.game, self.player, self.action, self.legal = game, player, action, list(legal)
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -145,7 +139,10 @@ def refusal(states: States, game: int, action: int) -> ValueError:
             f"{state['player']}, not for action {action}"
         )
     phase, player = rules.PHASE_NAMES[int(state["phase"])], int(state["player"])
-    return IllegalActionError(game, player, phase, action, legal_actions(state).tolist())
+    meaning = f" ({rules.action_text(action)})" if 0 <= action < rules.ACTIONS else ""
+    allowed = legal_actions(state).tolist()
+    text = f"game {game}: player {player} may not play action {action}{meaning} in phase {phase}; "
+    return IllegalActionError(f"{text}legal are {_ranges(allowed)}", game, player, action, allowed)
 
 
 def random_actions(

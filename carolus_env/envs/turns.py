@@ -87,7 +87,7 @@ class Listed(NamedTuple):
     def actions_of(self, states: States, game: int, number: int) -> list[int]:
         """Return the actions, in order, of a candidate of ``states[game]``."""
         if not 0 <= number < self.counts[game]:
-            raise IllegalChoiceError(game, states[game], int(number), int(self.counts[game]))
+            raise _refusal(game, states[game], int(number), int(self.counts[game]))
         return [action for action in self.choices[game, number].tolist() if action >= 0]
 
 
@@ -103,13 +103,11 @@ def candidates_of(states: States, turns: Turns) -> Listed:
 class IllegalChoiceError(engine.IllegalActionError):
     """An index of no candidate; ``action`` is the index, ``legal`` are the allowed ones."""
 
-    def __init__(self, game: int, state: np.void, action: int, count: int) -> None:
-        player, phase = int(state["player"]), PHASE_NAMES[state["phase"]]
-        super().__init__(game, player, phase, action, list(range(count)))
-        self.args = (
-            f"game {game}: player {player} may choose candidates 0 to {count - 1} in phase "
-            f"{phase}, got {action}",
-        )
+
+def _refusal(game: int, state: np.void, action: int, count: int) -> IllegalChoiceError:
+    player, phase = int(state["player"]), PHASE_NAMES[state["phase"]]
+    text = f"game {game}: player {player} may choose candidates 0 to {count - 1} in phase {phase}"
+    return IllegalChoiceError(f"{text}, got {action}", game, player, action, range(count))
 
 
 class TurnGames(LearnerGames):
@@ -171,7 +169,7 @@ class TurnGames(LearnerGames):
             if not forfeits:
                 wrong = int(np.argmin(legal))
                 game, number = int(rows[wrong]), int(actions[wrong])
-                raise IllegalChoiceError(game, self.states[game], number, int(self.counts[game]))
+                raise _refusal(game, self.states[game], number, int(self.counts[game]))
             engine.forfeit(self.states, rows=rows[~legal])
             self._prepare(rows[~legal])
         deciding = rows[legal]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import functools
 import io
 import os
@@ -22,7 +23,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from carolus_env.system import options
 from carolus_env.system.machine import MissingExtraError
@@ -66,6 +67,18 @@ def command(
     return decorate
 
 
+_TOO_FEW: Final = {
+    errno.EAGAIN: "no further process or thread may be started; use fewer --workers or --threads,"
+    " or allow more by ulimit -u",
+    errno.EMFILE: "too many files are open; use fewer --workers, or allow more by ulimit -n",
+    errno.ENFILE: "too many files are open on this machine; use fewer --workers",
+    errno.ENOMEM: "there is not enough memory; use fewer --workers",
+}
+"""What the system has too few of, and what helps."""
+_NO_THREAD: Final = "can't start new thread"  # Python's words
+_WRITTEN: Final = "characters_written"  # attribute of a stream's own BlockingIOError
+
+
 def _tell(error: BaseException, program: str, failed: int) -> int:
     """Tell the user of a command's error, and return the exit code."""
     text: object = error
@@ -87,6 +100,10 @@ def _tell(error: BaseException, program: str, failed: int) -> int:
         case BrokenPipeError():  # the reader, say `head`, has closed the pipe
             _discard_output()
             return PIPE_CLOSED
+        case RuntimeError() if str(error) == _NO_THREAD:
+            text = f"{_TOO_FEW[errno.EAGAIN]} (a thread)"
+        case OSError(errno=number) if number in _TOO_FEW and not hasattr(error, _WRITTEN):
+            text = f"{_TOO_FEW[number]} ({error.strerror})"
         case OSError(filename=None):
             _discard_output()
             text = f"the output could not be written: {error.strerror or error}"

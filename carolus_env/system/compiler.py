@@ -20,10 +20,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from numbers import Number
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numba
+import numpy as np
 
 from carolus_env.system import machine
 from carolus_env.system.files import write_file
@@ -83,7 +86,7 @@ def entry(function: Callable[P, R]) -> Callable[P, R]:
     kernels = [getattr(cell.cell_contents, "py_func", None) for cell in cells]
     if any(each is None or each.__closure__ is not None for each in kernels):
         return dispatcher
-    functions = [dispatcher.py_func, *kernels]
+    functions = (dispatcher.py_func, *kernels)
     if _can_keep() and all(Path(each.__code__.co_filename).is_file() for each in functions):
         dispatcher._cache = _EntryCache(functions)
     return dispatcher
@@ -154,7 +157,7 @@ def _can_keep() -> bool:
         text = f"carolus_env: code cannot be kept with Numba {numba.__version__} ({error}); every "
         warnings.warn(text + "process compiles again", stacklevel=2)
         return False
-    return cache_folder() is not None
+    return bool(_trusted_folders())
 
 
 class _EntryCache:
@@ -162,21 +165,22 @@ class _EntryCache:
 
     cache_path = None
 
-    def __init__(self, functions: list[Callable[..., Any]]) -> None:
-        self._functions, self._folder = functions, cache_folder() or Path()
+    def __init__(self, functions: tuple[Callable[..., Any], ...]) -> None:
+        self._functions, self._constants = functions, b""
         # Now: a file may be edited before the entry is called.
         self._stamp = b"".join(map(sources_stamp, functions))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            data = self._file(sig, target_context.codegen()).read_bytes()
-            code = data[_DIGEST:]
-            if data[:_DIGEST] == self._digest(code):
-                target_context.refresh()
-                rebuild = numba.core.compiler.CompileResult._rebuild
-                return rebuild(target_context, *pickle.loads(code))
-        except FileNotFoundError:
-            pass
+            name = self._name(sig, target_context.codegen())
+            self._constants = b"\0".join(_constants(self._functions, frozenset(), set()))
+            for folder in _trusted_folders():
+                data = _read_trusted(folder / name)
+                code = data[_DIGEST:]
+                if data[:_DIGEST] == self._digest(code):
+                    target_context.refresh()
+                    rebuild = numba.core.compiler.CompileResult._rebuild
+                    return rebuild(target_context, *pickle.loads(code))
         except Exception as error:  # an unknown version of Numba can raise anything
             warnings.warn(f"carolus_env: ignoring the kernel cache ({error!r})", stacklevel=2)
         notice.begin(self._functions[-1])
@@ -184,26 +188,29 @@ class _EntryCache:
 
     def save_overload(self, sig: Any, data: Any) -> None:
         notice.end()
-        if data.library.has_dynamic_globals:  # addresses in this process
+        folder = cache_folder()
+        if folder is None or data.library.has_dynamic_globals:  # addresses in this process
             return
         try:
+            file = folder / self._name(sig, data.library.codegen)
             code = numba.core.serialize.dumps(data._reduce())
-            write_file(self._file(sig, data.library.codegen), self._digest(code) + code)
+            write_file(file, self._digest(code) + code)
+            file.chmod(file.stat().st_mode & ~_OTHERS_WRITE)
         except Exception as error:
-            text = f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
+            text = f"carolus_env: compiled code could not be kept in {folder} ({error}); "
             warnings.warn(text + "the next process compiles again", stacklevel=2)
 
-    def _file(self, sig: Any, codegen: Any) -> Path:
-        """Return the file for arguments of these types, on this processor."""
+    def _name(self, sig: Any, codegen: Any) -> str:
+        """Return the name of the file for arguments of these types, on this processor."""
         names = [f"{f.__module__}.{f.__qualname__}" for f in self._functions]
         theirs = [f for f in self._functions if machine.room_of(f.__module__) is None]
         files = [os.path.realpath(f.__code__.co_filename) for f in theirs]  # many are in bot.py
         key = (*names, *files, *map(_with_fields, sig), *codegen.magic_tuple())
         short = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
-        return self._folder / f"{names[-1]}-{short}.{sys.implementation.cache_tag}.nbc"
+        return f"{names[-1]}-{short}.{sys.implementation.cache_tag}.nbc"
 
     def _digest(self, code: bytes) -> bytes:
-        return hashlib.sha256(self._stamp + code).digest()
+        return machine.digest({"constants": self._constants, "code": code}, self._stamp)
 
 
 def _with_fields(argument: numba.types.Type) -> str:
@@ -228,9 +235,82 @@ def _package_stamp(room: str) -> bytes:
     return machine.digest(machine.room_sources(room), settings)
 
 
+def _constants(value: Any, names: frozenset[str], met: set[Any]) -> Iterator[bytes]:
+    """Yield what a user's kernels are compiled with beside their sources: it may come from files.
+
+    Of a module that is what has one of the ``names``.
+    """
+    value = getattr(value, "py_func", value)
+    if isinstance(value, np.ndarray):
+        yield repr((value.dtype, value.shape, value.strides)).encode() + value.tobytes()
+    elif isinstance(value, tuple):
+        yield f"{type(value).__name__} of {len(value)}".encode()
+        for each in value:
+            yield from _constants(each, names, met)
+    elif isinstance(value, Number | np.generic | str | bytes):
+        yield repr(value).encode()
+    elif isinstance(value, ModuleType | FunctionType):
+        inner = vars(value)
+        if isinstance(value, FunctionType):
+            if machine.room_of(str(value.__module__)) is not None:
+                return  # the package's constants come from its sources
+            names, cells = _names_in(value.__code__), value.__closure__ or ()
+            given = [value.__defaults__, *(cell.cell_contents for cell in cells)]
+            inner = {"": tuple(given), **value.__globals__}
+        if (id(value), names) not in met:
+            met.add((id(value), names))
+            for name in sorted(names & inner.keys()):
+                yield name.encode()
+                yield from _constants(inner[name], names, met)
+
+
+def _names_in(code: CodeType) -> frozenset[str]:
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return frozenset(("", *code.co_names)).union(*map(_names_in, inner))
+
+
+# Cached code is run: it comes from those alone who could run code here anyway, namely this user,
+# root and whoever owns the package.
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def _is_trusted(file: Path | int) -> bool:
+    """Return whether only they can write a file or folder."""
+    with contextlib.suppress(OSError):
+        status = os.stat(file)
+        owners = {os.getuid(), 0, machine.PACKAGE.stat().st_uid}
+        return not status.st_mode & _OTHERS_WRITE and status.st_uid in owners
+    return False
+
+
+def _read_trusted(path: Path) -> bytes:
+    """Return the content of a file of theirs; nothing where there is none."""
+    with contextlib.suppress(FileNotFoundError, PermissionError), path.open("rb") as file:
+        return file.read() if _is_trusted(file.fileno()) else b""
+    return b""
+
+
+@cache
+def _trusted_folders() -> list[Path]:
+    """Return the folders that code is read from, the one that it is kept in among them."""
+    cache_folder()  # which makes it
+    return [folder for folder in _candidates() if _is_trusted(folder)]
+
+
 @cache
 def cache_folder() -> Path | None:
-    """Return the first folder that can be written; None: every process compiles for itself."""
+    """Return the first folder of this user's that can be written; None: nothing is kept."""
+    for folder in _candidates():
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+            tempfile.TemporaryFile(dir=folder).close()
+            if _is_trusted(folder) and folder.stat().st_uid == os.getuid():
+                return folder
+    return None
+
+
+def _candidates() -> list[Path]:
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
     candidates = [machine.PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
@@ -239,15 +319,7 @@ def cache_folder() -> Path | None:
         candidates.append(Path(user_cache or f"{home}/.cache") / "carolus_env")
     with contextlib.suppress(OSError):  # where there is no folder for temporary files
         candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{os.getuid()}")
-    for folder in candidates:
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            status = folder.stat()
-            tempfile.TemporaryFile(dir=folder).close()
-            others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            if not others_write and status.st_uid == os.getuid():  # for cached code is run
-                return folder
-    return None
+    return candidates
 
 
 def keep_gpu_code(dispatcher: Any, key: tuple[Any, ...]) -> None:

@@ -53,8 +53,26 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
                 _keep_rights(file, old)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            _sync(file.fileno(), target)
         beside.replace(target)
+
+
+_WITHOUT_SYNC: Final = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
+_unsynced: set[Path] = set()
+"""Folders of which a warning was given."""
+
+
+def _sync(file: int, path: Path) -> None:
+    """Wait until a file is on the disk; a file system that cannot tell gets one warning."""
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _WITHOUT_SYNC:
+            raise
+        if path.parent not in _unsynced:
+            _unsynced.add(path.parent)
+            text = f"{path}: this file system has no fsync ({error.strerror}): a crash of the "
+            warnings.warn(text + "machine may cut files there", stacklevel=3)
 
 
 def _keep_rights(file: IO[bytes], old: os.stat_result) -> None:
@@ -261,7 +279,7 @@ class Log(contextlib.AbstractContextManager["Log"]):
                     if not written:
                         raise OSError(errno.EIO, "nothing was written")
                     remaining = remaining[written:]
-                os.fsync(self._file.fileno())
+                _sync(self._file.fileno(), self.path)
         except BaseException:
             with contextlib.suppress(OSError):  # then its last line is cut, which readers leave out
                 self._file.truncate(self._size)

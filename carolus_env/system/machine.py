@@ -13,7 +13,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
@@ -111,9 +111,12 @@ def cores() -> int:
 class MissingExtraError(ModuleNotFoundError):
     """A package of an extra is missing; the text says what needs it, and how to install it."""
 
-    def __init__(self, package: str | None, what: str, extra: str) -> None:
-        text = f"{package} is missing; {what} needs the extra {extra!r}: {install(extra)}"
-        super().__init__(text, name=package)
+    def __init__(self, package: object, what: str = "", extra: str = "") -> None:
+        super().__init__(package, what, extra, name=str(package))
+
+    def __str__(self) -> str:
+        package, what, extra = self.args
+        return f"{package} is missing; {what} needs the extra {extra!r}: {install(extra)}"
 
 
 def install(extra: str) -> str:
@@ -231,8 +234,12 @@ def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
     if len(shares) == 1:
         return [task(shares[0])]
     pool = _pool(os.getpid())
-    futures = [pool.submit(task, share) for share in shares[1:]]
-    own = task(shares[0])
+    futures: list[Future[T]] = []
+    try:
+        futures += (pool.submit(task, share) for share in shares[1:])
+        own = task(shares[0])
+    finally:  # the others write into the caller's memory
+        wait(futures)
     return [own, *(future.result() for future in futures)]
 
 
