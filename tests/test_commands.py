@@ -1,5 +1,6 @@
 """The commands: their names, bots in users' files, and two processes on one output."""
 
+import errno
 import json
 import os
 import runpy
@@ -16,7 +17,7 @@ import carolus_env as ce
 from carolus_env import bots, commands
 from carolus_env.commands import dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
-from carolus_env.system.command import USER_ERROR
+from carolus_env.system.command import FAILED, USER_ERROR, command
 from carolus_env.system.files import BusyError, locked
 
 ROOT = Path(__file__).parent.parent
@@ -112,6 +113,26 @@ def test_a_message_begins_with_the_command(words, capsys):
     assert commands.main(words.split()) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"carolus {words.split()[0]}: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EAGAIN, "busy"), "no further process or thread may be started; use fewer"),
+        (RuntimeError("can't start new thread"), "no further process or thread may be started;"),
+        (OSError(errno.EMFILE, "many", "a.json"), "too many files are open; use fewer --workers"),
+        (OSError(errno.ENFILE, "many"), "too many files are open on this machine; use fewer"),
+        (OSError(errno.ENOMEM, "none"), "there is not enough memory; use fewer --workers"),
+        (BlockingIOError(errno.EAGAIN, "full pipe", 3), "the output could not be written: full"),
+    ],
+)
+def test_what_the_system_has_too_few_of_is_named_with_what_helps(error, said, capsys):
+    @command("carolus count")
+    def main(arguments, program):
+        raise error
+
+    assert main([]) == FAILED
+    assert capsys.readouterr().err.startswith(f"carolus count: {said}")
 
 
 @pytest.mark.parametrize(

@@ -185,8 +185,8 @@ def test_a_users_module_is_hashed_with_every_module_of_theirs_that_it_imports(
     def entry_file(path):
         names = {"__name__": "bot"}
         exec(compile("def choose(): pass", str(path), "exec"), names)
-        cache = compiler._EntryCache([names["choose"]])
-        return cache._file((), numba.njit(lambda: None).targetctx.codegen())
+        cache = compiler._EntryCache((names["choose"],))
+        return cache._name((), numba.njit(lambda: None).targetctx.codegen())
 
     assert entry_file(bot) == entry_file(bot) != entry_file(other), "two bots, two files"
 
@@ -279,6 +279,115 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
 
     monkeypatch.setattr(compiler.tempfile, "gettempdir", temporary)
     assert compiler.cache_folder.__wrapped__() == (kept_in and tmp_path / kept_in)
+
+
+def test_code_of_root_or_the_packages_owner_is_read_by_users_who_cannot_write_there(package):
+    """As in a container that was warmed up when it was built; it must not be anybody's code."""
+    folder, another_user = package / "__pycache__" / "kernels", "import os; os.getuid = lambda: 7\n"
+    assert run(package) == (RIGHT, NOTICE)
+    modes = {path.stat().st_mode & 0o777 for path in (folder, *folder.glob("*.nbc"))}
+    assert modes <= {0o755, 0o644}, "others can read it"
+    assert run(package, another_user) == (RIGHT, "")
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    folder.chmod(0o777)
+    assert run(package, another_user) == (RIGHT, NOTICE)
+    assert before == {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o664, 0o646])
+@pytest.mark.parametrize("owner", ["user", "root", "package", "stranger"])
+def test_files_are_trusted_that_only_those_can_write_whose_code_runs_anyway(
+    tmp_path, monkeypatch, mode, owner
+):
+    file = tmp_path / "code"
+    file.write_bytes(b"code")
+    file.chmod(mode)
+    status = file.stat()
+    owners = {"user": 1000, "root": 0, "package": 2000, "stranger": 3000, "unnamed": 4000}
+
+    def stat(path, *_, **__):
+        name = "package" if path == machine.PACKAGE else owner
+        return os.stat_result((*status[:4], owners[name], *status[5:]))
+
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(os, "stat", stat)
+    trusted = owner != "stranger" and mode == 0o644
+    assert compiler._read_trusted(file) == (b"code" if trusted else b"")
+
+
+BOT = """
+import numpy as np
+from pathlib import Path
+import helper
+from carolus_env.system.compiler import entry, kernel
+
+TABLE = np.fromfile("table", np.int64)
+NUMBER, TEXT = int(Path("number").read_text()), Path("text").read_text()
+BOTH = (TABLE[0], (NUMBER, TEXT))
+
+def make():
+    number = int(Path("closure").read_text())
+
+    @kernel
+    def closed(index):
+        return number + index
+
+    return closed
+
+CLOSED = make()
+
+@kernel
+def inner(index, weight=int(Path("default").read_text())):
+    return TABLE[index] + weight
+
+@entry
+def answer(index):
+    return inner(index) + NUMBER + len(TEXT) + BOTH[0] + helper.SIZE + CLOSED(index)
+"""
+FILES = ("table", "number", "text", "size", "closure", "default")
+"""Files that constants of the bot's kernels are read from."""
+
+
+@pytest.fixture
+def bot(tmp_path):
+    (tmp_path / "bot.py").write_text(BOT)
+    (tmp_path / "helper.py").write_text("SIZE = int(open('size').read())\n")
+    for name in FILES:
+        (tmp_path / name).write_bytes(bytes(8) if name == "table" else b"1")
+    return tmp_path / "bot.py"
+
+
+@pytest.mark.parametrize("changed", FILES)
+def test_code_follows_the_values_that_a_users_kernels_take_from_files(bot, monkeypatch, changed):
+    monkeypatch.chdir(bot.parent)
+    monkeypatch.syspath_prepend(bot.parent)
+
+    def constants():
+        monkeypatch.delitem(sys.modules, "helper", raising=False)
+        names = {"__name__": "bot"}
+        exec(compile(bot.read_text(), str(bot), "exec"), names)
+        return [*compiler._constants((names["answer"].py_func,), frozenset(), set())]
+
+    before = constants()
+    assert constants() == before
+    bot.with_name(changed).write_bytes(b"2" * 8)
+    assert constants() != before
+
+
+def test_a_bot_whose_table_changed_is_compiled_anew(bot):
+    code = "import bot; print(bot.answer(0))"
+    where = {"PYTHONPATH": f"{bot.parent}:{PACKAGE.parent}", "NUMBA_CACHE_DIR": str(bot.parent)}
+
+    def answer():
+        command, environment = [sys.executable, "-c", code], {**os.environ, **where}
+        given = {"cwd": bot.parent, "env": environment, "capture_output": True, "text": True}
+        done = subprocess.run(command, **given, check=True, timeout=300)
+        return int(done.stdout), done.stderr
+
+    assert answer() == (5, NOTICE)
+    assert answer() == (5, "")
+    bot.with_name("table").write_bytes((3).to_bytes(8, sys.byteorder))
+    assert answer() == (11, NOTICE)
 
 
 def flipped(data):

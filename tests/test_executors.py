@@ -1,6 +1,7 @@
 """Executors, also as a cluster is one: another order, losses (tests/integrations.py has one)."""
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -125,6 +126,42 @@ def environments():
         return at_start.get(name), os.environ.get(name)
 
     return read
+
+
+EXAMPLES = {
+    "AgentError": ("a bot", "fails"),
+    "ArenaError": ("a bot fails", "a bot", "fails"),
+    "IllegalActionError": ("a text", 3, 1, 94, [1, 2]),
+    "IllegalChoiceError": ("a text", 3, 1, 94, [1, 2]),
+    "MissingExtraError": ("matplotlib", "a report", "evaluation"),
+    "RecordError": ("no game", "file", 7),
+    "ResultsFileError": ("file", 7, "too large"),
+    "UserError": ("a text", 1, "more"),
+}
+
+
+def errors_of_the_package():
+    classes = re.compile(r"^class \w+\(.*(Error|Exception)\)", re.MULTILINE)
+    for path in sorted(Path("carolus_env").rglob("*.py")):
+        if classes.search(path.read_text()):
+            importlib.import_module(".".join(path.with_suffix("").parts))
+    waiting = [BaseException]
+    for kind in waiting:
+        waiting += type.__subclasses__(kind)
+        if kind.__module__.startswith("carolus_env."):
+            yield kind
+
+
+def test_every_error_can_be_sent_to_another_process():
+    """By pickling; Gymnasium's AsyncVectorEnv makes it anew of the error that was pickled."""
+    kinds = {kind.__name__: kind for kind in errors_of_the_package()}
+    assert len(kinds) > 18 and EXAMPLES.keys() <= kinds.keys()
+    for name, kind in kinds.items():
+        error = kind(*EXAMPLES.get(name, ("a text",)))
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (kind, str(error), vars(error))
+        if name not in ("MissingExtraError", "ResultsFileError"):  # no environment raises them
+            assert str(kind(error)) == str(error)
 
 
 def numbered(*tasks):

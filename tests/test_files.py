@@ -219,6 +219,25 @@ def test_what_is_no_regular_file_is_written_into(tmp_path, monkeypatch, capfd, n
     assert [path.name for path in tmp_path.iterdir()] == (["pipe"] if reader else [])
 
 
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_without_fsync_gets_one_warning_and_the_files(tmp_path, monkeypatch, number):
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.warns(UserWarning, match=r"file: this file system has no fsync \(") as caught:
+        write_file(tmp_path / "file", b"content")
+        with Log.create(tmp_path / "log", b"one\n") as log:
+            log.append(b"two\n")
+    assert len(caught) == 1
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert (tmp_path / "log").read_bytes() == b"one\ntwo\n"
+    number = errno.EIO
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        write_file(tmp_path / "file", b"lost")
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
 # ------------------------------------------------------------------------------------ locks
 
 

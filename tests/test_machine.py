@@ -1,6 +1,8 @@
-"""The machine that results are made with: its cores."""
+"""The machine that results are made with: its cores, and threads on them."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -41,3 +43,20 @@ def test_a_containers_quota_limits_the_cores(tmp_path, monkeypatch, kind):
         count = (lambda *_: range(64)) if name == "sched_getaffinity" else lambda: 64
         monkeypatch.setattr(os, name, count, raising=False)
     assert machine.cores() == expected
+
+
+def test_an_error_in_one_share_waits_for_the_others_which_write_into_the_callers_memory():
+    begun, ended = threading.Event(), []
+
+    def work(share):
+        if share:
+            begun.set()
+            time.sleep(0.1)
+            ended.append(share)
+            return
+        begun.wait(60)
+        raise KeyError(share)
+
+    with pytest.raises(KeyError):
+        machine.together(work, [0, 1, 2])
+    assert sorted(ended) == [1, 2]

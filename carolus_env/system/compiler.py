@@ -278,7 +278,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def _is_trusted(file: Path | int) -> bool:
     """Return whether only they can write a file or folder."""
     with contextlib.suppress(OSError):
-        status = os.stat(file)
+        status = os.stat(file)  # noqa: PTH116 - or the number of an open one
         owners = {os.getuid(), 0, machine.PACKAGE.stat().st_uid}
         return not status.st_mode & _OTHERS_WRITE and status.st_uid in owners
     return False
