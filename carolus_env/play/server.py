@@ -69,6 +69,7 @@ HEADERS: Final = {  # of every answer
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
+    "cross-origin-opener-policy": "same-origin",  # nor does the window keep another site's name
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
