@@ -39,7 +39,8 @@ def page(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER)
+        usual = ["--disable-back-forward-cache"]  # as a user's browser, which has it
+        started = playwright.chromium.launch(executable_path=BROWSER, ignore_default_args=usual)
         yield started
         started.close()
 
@@ -550,6 +551,108 @@ def test_help_tells_the_rules_and_one_choice_begins_a_game(open_tab):
     tab.get_by_role("button", name="Easy").click()
     decided(tab)
     assert record_of(tab)["agents"] == [None, LEVELS[0].agents[2]]
+
+
+def test_the_back_button_leads_to_a_page_that_starts_another_game(open_tab):
+    tab = open_tab()
+    names = []
+    for level in ("Easy", "Medium"):
+        tab.get_by_role("button", name=level).click()
+        decided(tab)
+        names.append(record_of(tab)["names"][1])
+        tab.go_back()
+        tab.wait_for_selector(".level")
+    assert names == ["Easy bot", "Medium bot"]
+    last = tab.get_by_role("region", name="Continue your last game").get_by_role("link")
+    sync_api.expect(last).to_contain_text("Medium bot")
+
+
+# As a browser's translator: other texts in elements of its own, also in what comes later.
+TRANSLATED = """
+new MutationObserver((changes) => {
+    for (const added of changes.flatMap((change) => [...change.addedNodes])) {
+        const walker = document.createTreeWalker(added, NodeFilter.SHOW_TEXT);
+        const texts = added.nodeType === Node.TEXT_NODE ? [added] : [];
+        while (walker.nextNode()) texts.push(walker.currentNode);
+        for (const text of texts) {
+            if (text.parentElement?.closest("font, svg, script, style, option")) continue;
+            const font = document.createElement("font");
+            font.textContent = "\u00fcbersetzt";
+            text.replaceWith(font);
+        }
+    }
+}).observe(document, { childList: true, subtree: true });
+"""
+# A key of this place on a keyboard; what it types there is no letter or digit of ours.
+OTHER_KEY = """([key, code]) => document.activeElement.dispatchEvent(
+    new KeyboardEvent("keydown", { key, code, bubbles: true, cancelable: true }))"""
+
+
+@pytest.mark.parametrize("how", ["translated", "cyrillic", "azerty"])
+def test_keys_decide_on_translated_pages_and_other_keyboards(open_tab, page, how):
+    tab = open_tab()
+    start_game(tab)
+    if how == "translated":
+        tab.context.add_init_script(TRANSLATED)
+        tab.reload()
+
+    def press(key):
+        if how == "cyrillic" and key.isalpha():
+            return tab.evaluate(OTHER_KEY, ["йцукен"["rpbygc".index(key)], f"Key{key.upper()}"])
+        if how == "azerty" and key.isdigit():
+            return tab.evaluate(OTHER_KEY, ["à&é\"'("[int(key)], f"Digit{key}"])
+        return tab.keyboard.press(key)
+
+    seen = set()
+    while len(seen) < 4:
+        phase, legal = decided(tab), view_of(tab, page)["legal"]
+        seen.add(phase)
+        if phase == "place":
+            press(legal[0]["clan"][0])
+            press("c")
+        elif phase == "crown":
+            press(legal[-1]["clan"][0])
+        else:
+            press(legal[-1]["text"][-1] if phase == "disc" else "1")
+        after(tab, lambda: tab.keyboard.press("Enter"))
+        if phase == "disc":
+            assert {"player": 0, "action": legal[-1]["action"]} in record_of(tab)["events"]
+
+
+FULL = (
+    "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };"
+)
+DENIED = """for (const name of ["sessionStorage", "localStorage"])
+    Object.defineProperty(window, name, { get() { throw new DOMException("", "SecurityError"); } });
+"""
+
+
+@pytest.mark.parametrize("storage", [FULL, DENIED], ids=["full", "denied"])
+def test_a_game_is_played_without_storage_and_says_that_it_is_not_kept(open_tab, page, storage):
+    tab = open_tab()
+    tab.context.add_init_script(storage)
+    tab.goto(page.address)
+    start_game(tab)
+    click_to(tab, "place")
+    sync_api.expect(tab.get_by_role("alert").first).to_contain_text("cannot keep the game")
+    before = events(tab)
+    tab.reload()
+    decided(tab)
+    assert events(tab) == before
+    tab.get_by_role("button", name="Review").click()
+    tab.wait_for_selector(".viewer .board svg")
+    assert events(tab) == before
+    paste(tab, page, finished("greedy", 1))
+
+
+def test_another_site_names_no_game(open_tab, page):
+    with serving(Api(Roster())) as other:
+        tab = open_tab(other.address)
+        record = json.dumps({"game": finished("greedy", 1)})
+        with tab.context.expect_page() as opened:
+            tab.evaluate("([to, name]) => window.open(to, name)", [f"{page.address}/game", record])
+        gone = "There is no game in this tab."
+        sync_api.expect(opened.value.get_by_role("alert").first).to_have_text(gone)
 
 
 def asked_in(tab, seconds):

@@ -1,6 +1,7 @@
 """The page's server: what it answers, and what it refuses."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import os
@@ -8,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 from page import Page, Slow, book, finished, serving
 
-from carolus_env import bots
+from carolus_env import bots, engine
 from carolus_env.play import server, session
 from carolus_env.play.server import Api
 from carolus_env.play.session import LEVELS, GameFile, Roster, RosterError, was_lost
@@ -355,6 +357,7 @@ SEATS = b'{"agents": [null, null], '
         ("view", SEATS + b'"layout": "round"}', 400, "layout must be one of"),
         ("view", SEATS + b'"record": {}}', 400, "format is missing"),
         ("view", b'{"record": {}}', 400, "format is missing"),
+        ("view", SEATS + b'"since": -5}', 400, "since must be a whole number from 0"),
         ("view", b'{"at": 0}', 400, "record is missing"),
         ("decide", b'{"action": 1}', 400, "record is missing"),
         ("hint", b"{}", 400, "record is missing"),
@@ -367,6 +370,83 @@ def test_a_bad_request_gets_a_sentence(page, path, body, status, reason):
     got, answer = page.post(path, body)
     assert got == status
     assert reason in answer["error"]
+
+
+ODD = (
+    True,
+    -1,
+    10**6,
+    -(10**30),
+    10**30,
+    1.5,
+    "",
+    "x",
+    "\ud800",
+    [],
+    [[]],
+    [None] * 9,
+    {},
+    {"a": 1},
+)
+
+
+@pytest.mark.parametrize("request_", server.REQUESTS)
+def test_no_value_of_a_field_is_more_than_a_bad_request(page, request_, capfd):
+    body = {"record": cut(RECORD, 20), "agent": "random"}
+    body = {key: value for key, value in body.items() if key in server.REQUESTS[request_]}
+    wrong = [(body, field) for field in server.REQUESTS[request_]]
+    if request_ == "view":
+        wrong += [({"agents": [None, "random"]}, field) for field in ("rules", "names", "since")]
+    wrong += [(body, f"record.{key}") for key in ("rules", "setup", "events", "agents", "seed")]
+    for given, field in wrong:
+        outer, _, inner = field.partition(".")
+        for value in ODD:
+            value = {**body["record"], inner: value} if inner else value
+            status, answer = page.post(request_, {**given, outer: value})
+            assert status == 200 or (status == 400 and answer["error"]), (field, value, answer)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, OverflowError, KeyError])
+def test_an_error_of_the_server_itself_is_no_bad_request_and_is_printed(
+    page, monkeypatch, capfd, error
+):
+    def fail(*_, **__):
+        raise error("a fault of the drawing")
+
+    monkeypatch.setattr(server, "board_svg", fail)
+    for request_, body in (("view", TWO), ("view", {"record": RECORD, "at": 3})):
+        status, answer = page.post(request_, body)
+        assert (status, "internal error" in answer["error"]) == (500, True)
+        printed = capfd.readouterr().err
+        assert "Traceback" in printed and "a fault of the drawing" in printed
+
+
+class Alone(bots.Agent):
+    """Notes how many threads ask it at once."""
+
+    def __init__(self):
+        self.now, self.most, self.two = 0, 0, threading.Barrier(2)
+
+    def act(self, states, generators):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self.two.wait(0.5)
+        self.now -= 1
+        return engine.random_actions(states, generators)
+
+
+def test_one_agent_object_is_never_asked_by_two_threads_at_once():
+    one = Alone()
+    bots.register("alone", lambda _: one, "is the same object for all")
+    with serving(Api(Roster(["alone"]))) as page:
+        record = new_game(page, agents=["alone", "random"], rules={"max_rounds": 1})["record"]
+        at = next(i for i, event in enumerate(finished()["events"]) if "action" in event)
+        asked = {"record": finished(), "at": at, "agent": "alone"}
+        with page.send("decide", {"record": record}) as first, page.send("hint", asked) as second:
+            assert [first.getresponse().status, second.getresponse().status] == [200, 200]
+    assert one.most == 1
 
 
 def test_requests_cut_off_of_other_types_wrong_or_huge_are_refused(page, monkeypatch):
@@ -385,10 +465,11 @@ def test_of_a_large_file_the_first_games_are_listed(tmp_path, monkeypatch):
     line = record_line(finished())
     monkeypatch.setattr(session, "MAX_LINES", 3)
     many = book(tmp_path / "many", line * 5)
-    assert (len(many.games), many.problems) == (3, ["only the first 3 games are listed"])
+    assert (len(many.games), many.problems, many.more) == (3, [], True)
+    assert not book(tmp_path / "few", line * 3).more
     many = book(tmp_path / "many", line[:-2] + b',"more":1e999}\n' + line * 5)
     assert [game["title"] for game in many.games] == ["line 2", "line 3"]
-    assert "line 1: not JSON: 1e999 is beyond every float" in many.problems[1]
+    assert "line 1: not JSON: 1e999 is beyond every float" in many.problems[0]
     monkeypatch.setattr(session, "MAX_BYTES", 2 * len(line))
     assert len(book(tmp_path / "many", line * 5).games) == 2
 
@@ -404,7 +485,8 @@ def test_a_file_is_stepped_through_and_played_on_from_any_position(tmp_path):
             assert [game["title"] for game in listed["games"]] == ["line 1", "line 2"]
         status, record = page.get("records/1/1")
         assert (status, record) == (200, games[1])
-        for path in ("records/2", "records/0/2", "records/0/-1", "records/x", "records/0/x"):
+        wrong = ("2", "0/2", "0/-1", "x", "0/x", "9" * 5000, "0/" + "9" * 5000)
+        for path in (f"records/{number}" for number in wrong):
             assert page.get(path)[0] == 404
         events = record["events"]
         decision = [i for i, event in enumerate(events) if "action" in event][3]

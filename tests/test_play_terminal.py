@@ -145,6 +145,7 @@ def test_a_game_is_saved_and_taken_up(tmp_path):
         ("save", "name a file: save FILE"),
         ("save no/such/folder/game.jsonl", "No such file"),
         ("save a\0b", "name a file"),
+        ("save ~no-such-user/game.jsonl", "home directory"),
         ("save mine.txt", "exists already"),
         ("castle", "expected a disc such as 'd3'; legal now: d1, d2, d3, d4, d5"),
         ("d6", "player 0 may not play that now"),
@@ -157,6 +158,13 @@ def test_what_cannot_be_done_is_said_and_the_game_goes_on(line, said, tmp_path, 
     assert said in " ".join(shown.split())
     assert game.state["phase"] == PLACE
     assert Path("mine.txt").read_text() == "precious"
+
+
+def test_a_game_is_saved_in_the_folder_that_a_tilde_stands_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    game, _ = typed("d3", "save ~/mine.jsonl", "quit")
+    assert first_record(tmp_path / "mine.jsonl")["events"] == game.events
+    assert "exists already" in answers("save ~/mine.jsonl")
 
 
 def test_quitting_an_unsaved_game_asks_once(tmp_path):

@@ -13,12 +13,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -55,9 +56,9 @@ from carolus_env.play.session import (
     agents_of,
     hint,
 )
-from carolus_env.system import options, untrusted
+from carolus_env.system import cancellation, options, untrusted
 from carolus_env.system.cancellation import Stop, Stopped
-from carolus_env.system.untrusted import check, get, only, parse_json
+from carolus_env.system.untrusted import DataError, check, cut, get, only, parse_json
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
@@ -68,6 +69,7 @@ HEADERS: Final = {  # of every answer
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
+    "cross-origin-opener-policy": "same-origin",  # nor does the window keep another site's name
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
@@ -90,11 +92,13 @@ _LONGEST_REASON: Final = 1000  # characters
 _LISTED: Final = 8  # actions of a hint, at most
 Body = dict[str, Any]
 View = dict[str, Any]
+Work = Callable[[], View]
+Lend = Callable[[str], Agent]
 T = TypeVar("T")
 
 
 class Api:
-    """Answers the page's requests; a ValueError says what is wrong with one."""
+    """Answers the page's requests; an HTTPException says what is wrong with one."""
 
     def __init__(self, roster: Roster, files: Sequence[GameFile] = ()) -> None:
         self.roster, self._files = roster, files
@@ -115,75 +119,89 @@ class Api:
             "files": [file.name for file in self._files],
         }
 
-    def records(self, file: int, game: int | None = None) -> View | bytes:
+    def records(self, file: str, game: str | None = None) -> View | bytes:
         """Return the list of a file's games, or the record of one, as a line of JSON."""
-        if file >= len(self._files):
-            raise HTTPException(404, "The server was not started with this file.")
-        found = self._files[file]
+        found = _numbered(self._files, file, "The server was not started with this file.")
         if game is None:
             problems = {"problems": found.problems[:20], "all_problems": len(found.problems)}
-            return {"name": found.name, **problems, "games": found.games}
-        if game >= len(found.lines):
-            raise HTTPException(404, f"game must be from 0 to {len(found.lines) - 1}, got {game}")
-        return found.lines[game]
+            return {"name": found.name, **problems, "games": found.games, "more": found.more}
+        return _numbered(found.lines, game, f"The file has no game {cut(game, 20)}.")
 
-    def view(self, body: Body) -> View:
+    def answer(self, request: str, body: Body) -> View:
+        """Answer one of `REQUESTS`; its method reads all of the body, and returns the work."""
+        with self.roster.lending() as lend:
+            try:
+                work = getattr(self, f"_{request}")(
+                    body, lambda spec: _asked(spec, lambda: lend(spec))
+                )
+            except ValueError as error:
+                raise HTTPException(400, str(error)) from None
+            view: View = work()
+            return view
+
+    def _view(self, body: Body, agent: Lend) -> Work:
         """Return a position of a recorded game (``at``), or a game in play.
 
         That goes on with the record by its own agents, names and seed, or by those of the body;
         without a record it is new.
         """
-        if body.get("at") is not None:
-            replay, at = _replayed(body)
-            shown = replay_view(replay, at, **_look(body))
-            return {**shown, "agents": agents_of(body["record"])}
-        with self._agents() as agent:
-            return session_view(_session(body, agent), **_look(body))
+        look = _look(body)
+        if body.get("at") is None:
+            session = _session(body, agent)
+            return lambda: session_view(session, **look)
+        replay, at = _replayed(body)
+        agents = agents_of(body["record"])
+        return lambda: {**replay_view(replay, at, **look), "agents": agents}
 
-    def decide(self, body: Body) -> View:
+    def _decide(self, body: Body, agent: Lend) -> Work:
         """Play a person's decision (``action``), or else those of the agent to move."""
         get(body, "record", dict)
-        with self._agents() as agent:
-            session = _session(body, agent)
-            if body.get("action") is not None:
-                session.play(body["action"])
-            elif session.agent is None:
-                raise ValueError("no bot is to move")
-            else:
-                _asked(session.agent.name, session.ask_agent)
-            return session_view(session, **_look(body))
+        session, look = _session(body, agent), _look(body)
+        if body.get("action") is not None:
+            session.play(body["action"])
+            return lambda: session_view(session, **look)
+        if (asked := session.agent) is None:
+            raise ValueError("no bot is to move")
 
-    def hint(self, body: Body) -> View:
+        def work() -> View:
+            _asked(asked, session.ask_agent)
+            return session_view(session, **look)
+
+        return work
+
+    def _hint(self, body: Body, agent: Lend) -> Work:
         """Return an agent's opinion of a position of a game, by default of the last."""
         replay, at = _replayed(body)
         state = replay.states[at]
         if state["phase"] in (rules.ROLL, rules.OVER):
             raise ValueError("there is no decision at this position")
-        with self._agents() as agent:
-            adviser = agent(body.get("agent") or "")
-            opinion = _asked(adviser.name, lambda: hint(adviser, state))
         played = replay.events[at]["action"] if at < len(replay.events) else None
-        return hint_view(state, opinion, played)
+        adviser = agent(body.get("agent") or "")
+        return lambda: hint_view(state, _asked(adviser, lambda: hint(adviser, state)), played)
 
-    def values(self, body: Body) -> View:
+    def _values(self, body: Body, agent: Lend) -> Work:
         """Return each team's win probability at every decision of a game, by an agent."""
         replay, _ = _replayed(body)
-        states = np.array([replay.states[index] for index in replay.decisions], STATE)
-        with self._agents() as agent:
-            adviser = agent(body.get("agent") or "")
-            values = _asked(adviser.name, lambda: bots.opinion(adviser, states).values)
-        if values is None:
-            raise ValueError(f"{adviser.name} does not value positions")
-        return {"agent": adviser.name, "values": [shares(row) for row in values]}
+        adviser = agent(body.get("agent") or "")
 
-    @contextlib.contextmanager
-    def _agents(self) -> Iterator[Callable[[str], Agent]]:
-        """Yield a function that returns the agent of a spec, for the ``with`` block."""
-        with self.roster.lending() as lend:
-            yield lambda spec: _asked(spec, lambda: lend(spec))
+        def work() -> View:
+            states = np.array([replay.states[index] for index in replay.decisions], STATE)
+            values = _asked(adviser, lambda: bots.opinion(adviser, states).values)
+            if values is None:
+                raise HTTPException(400, f"{adviser.name} does not value positions")
+            return {"agent": adviser.name, "values": [shares(row) for row in values]}
+
+        return work
 
 
-def _session(body: Body, agent: Callable[[str], Agent]) -> Session:
+def _numbered(items: Sequence[T], number: str, reason: str) -> T:
+    """Return the item that an address numbers; 404 for anything else."""
+    if not re.fullmatch("[0-9]{1,9}", number) or int(number) >= len(items):
+        raise HTTPException(404, reason)
+    return items[int(number)]
+
+
+def _session(body: Body, agent: Lend) -> Session:
     record, specs, seed = body.get("record"), body.get("agents"), body.get("seed")
     if record is not None and specs is None:
         _check_seed(record.get("seed"))
@@ -215,19 +233,38 @@ def _replayed(body: Body) -> tuple[Replay, int]:
 
 
 def _look(body: Body) -> dict[str, Any]:
-    return {"layout": body.get("layout") or LAYOUTS[0], "since": body.get("since") or 0}
+    look = {"layout": LAYOUTS[0], "since": 0, **body}
+    since = options.whole_number("since", look["since"], 0, MAX_SEED)
+    return {"layout": untrusted.one_of(look, "layout", LAYOUTS), "since": since}
 
 
-def _asked(agent: str, work: Callable[[], T]) -> T:
-    """Return the result of an agent's work; a user's agent may raise anything."""
+_BUSY: Final[set[int]] = set()  # agents that think, by their identity
+_FREED: Final = threading.Condition()
+
+
+def _asked(agent: Agent | str, work: Callable[[], T]) -> T:
+    """Return what an agent, or the maker of a spec, answers; a user's may raise anything.
+
+    Two threads never ask one object at once.
+    """
+    with _FREED:
+        while id(agent) in _BUSY:
+            _FREED.wait(0.1)
+            cancellation.current().check()
+        _BUSY.add(id(agent))
     try:
         return work()
     except (Stopped, RosterError):
         raise
     except BaseException as error:
         traceback.print_exception(error)  # whole, on the console
-        reason = f"{agent} failed with {untrusted.message(error)}"
+        name = agent if isinstance(agent, str) else agent.name
+        reason = f"{name} failed with {untrusted.message(error)}"
         raise HTTPException(502, reason[:_LONGEST_REASON]) from None
+    finally:
+        with _FREED:
+            _BUSY.remove(id(agent))
+            _FREED.notify_all()
 
 
 # ------------------------------------------------------------------------------------ views
@@ -379,8 +416,6 @@ class Answer(JSONResponse):
 def make_app(api: Api) -> ASGIApp:
     """Make the ASGI app of the server."""
 
-    wrong = (ValueError, TypeError, OverflowError)  # as requests may be
-
     async def page(request: Request) -> Response:
         return FileResponse(STATIC / "index.html")
 
@@ -394,19 +429,15 @@ def make_app(api: Api) -> ASGIApp:
         return Answer(found)
 
     def posted(name: str) -> Route:
-        work, known = getattr(api, name), REQUESTS[name]
-
         async def endpoint(request: Request) -> Response:
-            body = await _json(request, known)
-            return Answer(await _worked(request, lambda: work(body)))
+            body = await _json(request, REQUESTS[name])
+            return Answer(await _worked(request, lambda: api.answer(name, body)))
 
         return Route(f"/api/{name}", endpoint, methods=["POST"])
 
     async def failed(request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException):
             return Answer({"error": error.detail}, error.status_code)
-        if isinstance(error, wrong):
-            return Answer({"error": str(error)}, 400)
         traceback.print_exception(error)
         return Answer({"error": "internal error of the server; its console shows more"}, 500)
 
@@ -414,12 +445,12 @@ def make_app(api: Api) -> ASGIApp:
         routes=[
             *(Route(path, page) for path in ("/", "/game", "/replay", "/replay/{file}")),
             Route("/api/menu", menu),
-            Route("/api/records/{file:int}", records),
-            Route("/api/records/{file:int}/{game:int}", records),
+            Route("/api/records/{file}", records),
+            Route("/api/records/{file}/{game}", records),
             *map(posted, REQUESTS),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        exception_handlers=dict.fromkeys((*wrong, HTTPException, Exception), failed),
+        exception_handlers=dict.fromkeys((HTTPException, Exception), failed),
     )
     starlette.router.redirect_slashes = False
     return Guard(starlette)
@@ -438,6 +469,8 @@ async def _json(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
         body = check(parse_json(bytes(data)), dict, "the body")
         only(body, known)
         return {key: check(each, known[key], key) for key, each in body.items() if each is not None}
+    except DataError as error:
+        raise HTTPException(400, str(error)) from None
     except ClientDisconnect:  # nobody reads the answer
         raise HTTPException(400, "the request was cut off") from None
 
@@ -533,11 +566,13 @@ def start_compiling(roster: Roster) -> threading.Thread:
         api = Api(roster)
         try:
             for spec in [None, *(level.agents[Rules().players] for level in LEVELS)]:
-                game = api.view({"rules": {"max_rounds": 2}, "agents": [None, spec], "seed": 1})
+                new = {"rules": {"max_rounds": 2}, "agents": [None, spec], "seed": 1}
+                game = api.answer("view", new)
                 while game["turn"] != "over":
                     action = game["legal"][0]["action"] if game["turn"] == "person" else None
-                    game = api.decide({"record": game["record"], "action": action})
-            api.hint({"record": game["record"], "at": 1, "agent": roster.advisers()[0]})
+                    game = api.answer("decide", {"record": game["record"], "action": action})
+            asked = {"record": game["record"], "at": 1, "agent": roster.advisers()[0]}
+            api.answer("hint", asked)
         except BaseException:  # the page works without it; a game with this bot reports it
             traceback.print_exc()
 

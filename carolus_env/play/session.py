@@ -6,7 +6,6 @@ can be continued. Record and seed decide all that follows, dice and agents inclu
 
 from __future__ import annotations
 
-import operator
 import os
 import secrets
 import threading
@@ -22,12 +21,12 @@ from carolus_env import bots, engine, records
 from carolus_env.bots import Agent, registry
 from carolus_env.engine import chance
 from carolus_env.engine.chance import branches, new_streams
-from carolus_env.engine.rules import OVER, Rules, action_parts
+from carolus_env.engine.rules import ACTIONS, OVER, Rules, action_parts
 from carolus_env.engine.state import States, single
 from carolus_env.networks.files import NAMES, ModelError
 from carolus_env.notation import descriptions
 from carolus_env.records import Record, RecordError, names_of
-from carolus_env.system.options import seed_number
+from carolus_env.system.options import seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
 _SMALL: Final = 0.005  # less probable actions are not listed in a hint
@@ -204,7 +203,7 @@ class Session(Replay):
             raise ValueError("the game is over")
         if self.agent is not None:
             raise ValueError(f"it is {self.names[int(self.state['player'])]}'s turn")
-        self._decide(operator.index(action))
+        self._decide(whole_number("action", action, 0, ACTIONS - 1))
 
     def ask_agent(self) -> None:
         """Play the decisions of the agent to move, up to a roll or another's turn.
@@ -345,10 +344,11 @@ class GameFile:
         self.problems: list[str] = []  # a sentence for each error in the file
         self.games: list[dict[str, Any]] = []  # ``rounds`` is None before the end
         self.lines: list[bytes] = []  # each game's record
+        self.more = False  # whether the file goes on after them
         size = 0
         for line, entry in records.scan_records(path):
             if len(self.games) + len(self.problems) == MAX_LINES or size >= MAX_BYTES:
-                self.problems.insert(0, f"only the first {len(self.games):,} games are listed")
+                self.more = True
                 break
             try:
                 if isinstance(entry, RecordError):

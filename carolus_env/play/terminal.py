@@ -119,7 +119,7 @@ class Terminal:
                 getattr(self, _WORDS[word.lower()])(rest.strip())
             else:
                 self._play(line)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:  # a user of ~user may have no home
             self._say(str(error))
         except OSError as error:
             self._say(f"{rest.strip()}: {error.strerror or error}")
@@ -194,7 +194,7 @@ class Terminal:
     def _save(self, name: str) -> None:
         if not name or not name.isprintable():
             raise ValueError("name a file: save FILE")
-        path = Path(name)
+        path = Path(name).expanduser()
         if path.exists() and path.resolve() not in self._own:
             raise ValueError(f"{name} exists already; choose another name")
         records.write_records(path, [self.session.record()])

@@ -34,34 +34,61 @@ export function cut(record, at) {
   return { ...record, events: record.events.slice(0, at), result: null };
 }
 
-/** A setting of this browser. */
-export function setting(name, otherwise) {
+const browser = () => localStorage; // even to name a storage may not be allowed
+const tab = () => sessionStorage;
+
+/** Read from a storage; null: nothing is there, or it may not be read. */
+function read(storage, name) {
   try {
-    return JSON.parse(localStorage.getItem(`carolus.${name}`)) ?? otherwise;
+    return JSON.parse(storage().getItem(`carolus.${name}`));
   } catch {
-    return otherwise;
+    return null;
   }
 }
 
-export function setSetting(name, value) {
+/** Write to a storage; false: it is full or not allowed, and has nothing of that name. */
+function write(storage, name, value) {
   try {
-    localStorage.setItem(`carolus.${name}`, JSON.stringify(value));
+    storage().removeItem(`carolus.${name}`);
+    storage().setItem(`carolus.${name}`, JSON.stringify(value));
+    return true;
   } catch {
-    /* the storage is full or not allowed */
+    return false;
   }
+}
+
+/** A setting of this browser. */
+export function setting(name, otherwise) {
+  return read(browser, name) ?? otherwise;
+}
+
+export function setSetting(name, value) {
+  write(browser, name, value);
 }
 
 /** The record that this tab keeps under a name, also when it is loaded again; null: none. */
 export function kept(name) {
-  return JSON.parse(sessionStorage.getItem(`carolus.${name}`));
+  return read(tab, name) ?? named()[name] ?? null;
 }
 
+/** Keep a record in this tab; false: only from page to page, by the name of the window. */
 export function keep(name, record) {
-  sessionStorage.setItem(`carolus.${name}`, JSON.stringify(record));
+  const isKept = write(tab, name, record);
+  window.name = JSON.stringify({ ...named(), [name]: isKept ? undefined : record });
+  return isKept;
 }
 
-/** Keep the game in play: in this tab, and as the last one of this browser. */
+/** The records that the name of the window holds. */
+function named() {
+  try {
+    return Object(JSON.parse(window.name));
+  } catch {
+    return {};
+  }
+}
+
+/** Keep the game in play: as the last one of this browser, and in this tab; false: not for long. */
 export function keepGame(record) {
-  keep("game", record);
   setSetting("game", record);
+  return keep("game", record);
 }

@@ -13,6 +13,9 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "?" && !isTyping(event)) openHelp();
 });
 
+// A page that Back brings to life again would not know what was chosen and kept since.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+
 async function start() {
   const main = document.getElementById("main");
   const [, page, key] = location.pathname.split("/");

@@ -35,7 +35,8 @@ export class Choices {
     const enter = () => to !== null && this.game.describe(to);
     const leave = () => to !== null && this.game.describe(null);
     const pointed = { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };
-    const play = { "data-action": decision.action, onclick: () => this.game.play(decision.action) };
+    const { action, text } = decision; // keys know a button by its data: a translator changes what it shows
+    const play = { "data-action": action, "data-text": text, onclick: () => this.game.play(action) };
     return el("button", { class: "choice", type: "button", ...play, ...pointed, ...attributes }, ...children);
   }
 
@@ -43,7 +44,8 @@ export class Choices {
   simple(decision) {
     if (!decision.clan) return this.button(decision, {}, null, decision.text);
     const label = `Choose ${decision.clan} for the crown`;
-    return this.button(decision, { "aria-label": label }, null, clanIcon(decision.clan), decision.clan);
+    const look = { "aria-label": label, "data-clan": decision.clan };
+    return this.button(decision, look, null, clanIcon(decision.clan), decision.clan);
   }
 
   step(step) {
@@ -74,7 +76,6 @@ export class Choices {
     const where = to === 0 ? "your court" : `region ${text}${to === 1 ? ", where the Emperor stands" : ""}`;
     const told = {
       "data-to": to,
-      "data-text": text,
       "aria-label": `${clan ?? "a"} paladin to ${where}`,
       ...(clan ? { "aria-description": spoken(decision) } : { "data-action": null, disabled: true }),
     };

@@ -190,7 +190,10 @@ class GamePage {
     const hadFocus = this.choices.hasFocus;
     this.view = view;
     this.tapped = null;
-    keepGame(view.record);
+    const isKept = keepGame(view.record);
+    this.parts.problem.textContent = isKept
+      ? ""
+      : "This browser's storage is full or blocked: this tab cannot keep the game. Save it before you leave.";
     this.clan = this.clanInHand();
     this.keys.forgetDigits();
     this.hints.clear();

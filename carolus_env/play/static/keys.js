@@ -5,6 +5,13 @@ import { isTyping, looks } from "./dom.js";
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const TYPING = 1500; // milliseconds within which two digits are one number
 
+/** The letter or digit of a key; where a keyboard has others, as Cyrillic ones and AZERTY's digits, that of its place. */
+function pressed({ code, key, shiftKey }) {
+  const place = /^[a-z0-9]$/i.test(key) || shiftKey ? null : /^(?:Key|Digit)(.)$/.exec(code);
+  const own = place?.[1] ?? key;
+  return own.length === 1 ? own.toLowerCase() : own;
+}
+
 export class Keys {
   /** `game` has `view`, `clan` in hand, `choices`, and `undo`, `hint`, `pause`, `takeInHand`. */
   constructor(game) {
@@ -22,7 +29,7 @@ export class Keys {
   press(event) {
     const { game } = this;
     if (isTyping(event) || !game.view) return;
-    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const key = pressed(event);
     const commands = {
       u: () => game.undo(),
       h: () => game.hint(),
@@ -51,7 +58,7 @@ export class Keys {
     const { choices, view } = this.game;
     const clan = looks.clans.find(({ name }) => name[0] === key)?.name;
     if (!clan || view.turn !== "person") return false;
-    if (view.phase === "crown") return choices.find((button) => button.textContent === clan);
+    if (view.phase === "crown") return choices.find((button) => button.dataset.clan === clan);
     if (view.phase !== "place" || !view.legal.some((decision) => decision.clan === clan)) return false;
     this.game.takeInHand(clan);
     choices.clanButton(clan).focus({ preventScroll: true });
@@ -62,8 +69,8 @@ export class Keys {
   digit(key) {
     const { choices, clan, view } = this.game;
     if (!/^[0-9]$/.test(key) || view.turn !== "person") return false;
-    if (view.phase === "disc") return choices.find((button) => button.textContent === `disc ${key}`);
-    if (view.phase === "move") return choices.find((button) => button.textContent.startsWith(`${key} step`));
+    if (view.phase === "disc") return choices.find((button) => button.dataset.text === `disc ${key}`);
+    if (view.phase === "move") return choices.find((button) => button.dataset.text.startsWith(`${key} step`));
     if (view.phase !== "place" || clan === null) return false;
     const now = performance.now();
     const longer = now - this.typedAt < TYPING ? `${this.digits}${key}` : key;

@@ -40,11 +40,11 @@ class Viewer {
     );
     this.opinions = new Opinions(parts.opinions);
     this.log = new Log(parts.log);
-    const { games } = file;
+    const { games, more } = file;
     const option = ({ title, names = [], rounds }, value) =>
       el("option", { value }, `${title}: ${names.join(", ")}, ${rounds === null ? "unfinished" : `${rounds} rounds`}`);
     parts.games.append(...games.map(option));
-    parts.number.textContent = `${games.length} games`;
+    parts.number.textContent = more ? `The first ${games.length} games of more` : `${games.length} games`;
     parts.picker.hidden = games.length < 2;
     parts.problems.hidden = file.all_problems === 0;
     parts.amount.textContent = `Problems in the file (${file.all_problems})`;
