@@ -15,6 +15,7 @@ from scipy import stats
 from strategies import every_number
 
 from carolus_env import bots, engine
+from carolus_env.bots.compiled import Remembered
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import (
     ACTIONS,
@@ -29,6 +30,7 @@ from carolus_env.engine.rules import (
     move_action,
 )
 from carolus_env.evaluation import play_pairing
+from carolus_env.system import machine
 from carolus_env.records import position
 
 every_bot = pytest.mark.parametrize(
@@ -247,6 +249,31 @@ def test_a_compiled_bot_plays_on_as_act_and_step_would(name, players):
             ended += engine.is_over(ours).sum()
             taken += decisions
     assert ended > 10 and taken > 1000
+
+
+@pytest.mark.parametrize("spec", ["greedy", "planner", "value", "mcts:sims=20", "search:sims=8"])
+def test_one_agent_may_be_called_from_several_threads(spec):
+    """Kernels run without the interpreter's lock, so each call has scratch of its own."""
+    agent, games = bots.make(spec), middle_games(Rules(2), 10)[:40]
+
+    def act(games):
+        return [agent.act(games, new_streams(1, 40)).tolist() for _ in range(3)]
+
+    answers = machine.together(act, [games.copy() for _ in range(4)])
+    assert answers == [[bots.make(spec).act(games, new_streams(1, 40)).tolist()] * 3] * 4
+
+
+def test_the_rests_of_plans_are_forgotten_by_several_threads_at_once(monkeypatch):
+    monkeypatch.setattr("carolus_env.bots.compiled._REMEMBERED", 0)
+    games, remembered = middle_games(Rules(2), 10)[:5].copy(), Remembered()
+    plans = [[int(mask.argmax()), 0] for mask in engine.legal_masks(games)]
+
+    def keep(seeds):
+        for seed in seeds:
+            remembered.keep(games, new_streams(seed, 5), plans)
+
+    machine.together(keep, [range(first, first + 300) for first in (0, 1000, 2000, 3000)])
+    assert len(remembered) <= 10
 
 
 def test_a_bot_counts_as_compiled_only_where_its_act_is_the_compiled_one():
@@ -592,7 +619,7 @@ def choose(s, rest, bits, wrong):
         return 94, 0, bits
     if wrong == 2 and s["round"] > 2:
         s["castles"][0] += 1
-    return pick(s, bits), 0, bits
+    return pick(s, bits), -5 if wrong == 3 else 0, bits
 
 class Fair(CompiledAgent):
     entries, wrong = Entries.of(choose), 0
@@ -605,6 +632,9 @@ class Illegal(Fair):
 
 class Changing(Fair):
     wrong = 2
+
+class Negative(Fair):
+    wrong = 3
 """
 RULE = """
 from carolus_env.engine.kernels import generator, legal
@@ -636,3 +666,7 @@ def test_a_compiled_bot_from_a_file_plays_on_in_compiled_code_that_checks_it(tmp
     ):
         with pytest.raises(bots.AgentError, match=rf"bot\.py:{name}': {said}"):
             played_on(f"{tmp_path}/bot.py:{name}")
+    with pytest.raises(bots.AgentError, match=r"Negative': what is left of a plan .* got -5"):
+        bots.make(f"{tmp_path}/bot.py:Negative").act(
+            engine.new_games(Rules(2), 2, seed=1), new_streams(5, 2)
+        )

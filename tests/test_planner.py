@@ -349,6 +349,7 @@ def test_a_plan_is_its_actions(actions):
     assert plans.actions_of(packed) == actions
     assert plans.first_of(packed) == actions[0]
     assert plans.actions_of(plans.rest_of(packed)) == actions[1:]
+    assert plans.actions_of(-packed) == [], "it ends"
 
 
 def decisions(game, bot="planner"):

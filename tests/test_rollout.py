@@ -1,13 +1,16 @@
 """Rollouts: unbiased, the same for any number of threads, and they find what is best."""
 
 import json
+import threading
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 from strategies import Watcher
 
-from carolus_env import engine
+from carolus_env import bots, engine
+from carolus_env.bots import Agent, AgentError
 from carolus_env.commands import positions
 from carolus_env.engine import chance
 from carolus_env.engine.chance import new_streams
@@ -73,6 +76,32 @@ def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players
     full, _ = plain.play(starts, numbers)
     part, _ = plain.play(starts[3:6], numbers[3:6])
     assert (part == full[3:6]).all()
+
+
+class Alone(Agent):
+    """A user's agent that two threads must not share."""
+
+    def __init__(self, held: Any = None) -> None:
+        self.held, self.busy = held, False
+
+    def act(self, states: States, generators: Any) -> Any:
+        assert not self.busy
+        self.busy = True
+        time.sleep(0.001)
+        self.busy = False
+        return engine.random_actions(states, generators)
+
+
+def test_threads_have_agents_of_their_own_also_where_one_object_is_given():
+    starts, numbers, value = games(2, 6, 30), np.arange(6), value_function("planner", 2)
+    for agent in (bots.make("mcts:sims=4"), Alone()):
+        shares, _ = Sampler(agent, 5, value, 2).play(starts, numbers)
+        several = Sampler(agent, 5, value, 2, threads=3)
+        for _ in range(2):  # the copies are used again
+            assert (several.play(starts, numbers)[0] == shares).all()
+    held = Alone(threading.Lock())
+    with pytest.raises(AgentError, match=r"agent 'Alone': .*cop.* TypeError: cannot pickle"):
+        Sampler(held, 5, threads=2).play(starts, numbers)
 
 
 def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them():

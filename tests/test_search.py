@@ -171,6 +171,20 @@ def test_where_all_that_were_tried_lose_others_are():
     assert 20 in result[-4:], "it is compared to the end"
 
 
+def test_a_choice_that_was_refuted_is_not_played_where_fresh_ones_are_better():
+    """Fresh choices are tried late, so they have fewer visits."""
+    [state] = engine.new_games(Rules(2), 1, seed=1)
+    forest = Forest.new(1, 2, 40)
+    forest.nodes["edges"][0, 0], edges = 20, forest.edges[0]
+    edges["plan"] = np.arange(1, 1 + len(edges))
+    edges["visits"][:16], edges["value"][:16] = 11, 11 * 0.009
+    edges["visits"][16:18], edges["value"][16] = 1, 0.3
+    forest.order[0, :4], forest.halving["compared"] = [16, 17, 18, 19], 4
+    best, *others = bots.search._choices(forest, 0, state, None)
+    assert best.actions == [16] and best.chances == pytest.approx([0.3, 0.3])
+    assert [choice.visits for choice in others[:16]] == [11] * 16
+
+
 def test_time_is_a_budget_too_and_a_full_tree_is_searched_on(monkeypatch):
     bot, states = MctsBot(MctsOptions(sims=1, seconds=0.2)), sample_games()
     bot.consider(states[:1], new_streams(1, 1))  # compiles, perhaps
@@ -268,9 +282,10 @@ def shares(states):
     return plain_values(random_model(int(states["players"][0])).weights, states)
 
 
-def root_of(bot):
+def root_of(bot, players):
     """The plans, first values and priors of the last search's root."""
-    edges = bot._forest.edges[0, : bot._forest.nodes["edges"][0, 0]]
+    [forest] = bot._scratch._idle[players, 1]
+    edges = forest.edges[0, : forest.nodes["edges"][0, 0]]
     return [actions_of(int(plan)) for plan in edges["plan"]], edges["first_value"], edges["prior"]
 
 
@@ -287,7 +302,7 @@ def test_every_choice_begins_at_the_networks_value_of_the_position_after_it(play
             continue
         bot = search(players)
         bot.consider(state.reshape(1), new_streams(1, 1))
-        choices, first, prior = root_of(bot)
+        choices, first, prior = root_of(bot, players)
         positions = [after(state, actions) for actions in choices]
         team = int(state["team"][state["player"]])
         wanted = np.concatenate([shares(game)[:, team] for game in positions])
@@ -379,6 +394,27 @@ def test_an_evaluator_is_asked_once_a_simulation_about_all_games():
         asked["generator"] = 0
     as_bytes = [[asked.tobytes() for asked in one] for one in (before, value.asked)]
     assert as_bytes[0] == as_bytes[1], "the dice to come are not known"
+
+
+def test_each_game_of_an_evaluator_has_its_seconds_and_a_part_of_the_memory():
+    class Even(Evaluator):
+        def evaluate(self, states):
+            return np.full((len(states), 2), 0.5)
+
+    games = np.repeat(middle_games(Rules(2))[5:6], 1000)
+    bot, start = SearchBot(Even(), SearchOptions(seconds=0.0005)), time.perf_counter()
+    bot.consider(games, new_streams(1, 1000))  # 100,000 positions for each would be 60 GB
+    assert time.perf_counter() - start >= 0.5 and bot.simulations >= 1000
+
+
+def test_games_searched_in_several_groups_have_the_same_trees(monkeypatch):
+    states = sample_games()
+    bots_ = [SearchBot(ByNetwork(random_model(2)), SearchOptions(sims=9)) for _ in range(2)]
+    wanted = bots_[0].consider(states, new_streams(1, len(states)))
+    monkeypatch.setattr(bots.search, "_MOST_CHOICES", 3 * 12 * 10)
+    assert same(bots_[1].consider(states, new_streams(1, len(states))), wanted)
+    sizes = [{key[1] for key in bot._scratch._idle if key != 2} for bot in bots_]
+    assert max(sizes[0]) > 4 >= max(sizes[1])
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((3, 2)), np.full((1, 2), np.nan), np.zeros(0)])

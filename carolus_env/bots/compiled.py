@@ -8,8 +8,10 @@ is `RandomBot`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,7 @@ from carolus_env.system.compiler import entry, inlined, kernel
 from carolus_env.system.options import option
 
 _REMEMBERED: Final = 10_000  # rests of plans, see `Remembered`
+T = TypeVar("T")
 
 
 class Entries(NamedTuple):
@@ -164,8 +167,9 @@ class Remembered:
         for row, state in zip(rows.tolist(), after, strict=True):
             self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
         # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
-        for _ in range(len(self._rests) - max(_REMEMBERED, 2 * len(states))):
-            del self._rests[next(iter(self._rests))]
+        while len(self._rests) > max(_REMEMBERED, 2 * len(states)):
+            with suppress(KeyError, RuntimeError, StopIteration):  # another thread does it, too
+                del self._rests[next(iter(self._rests))]
         return actions
 
 
@@ -174,6 +178,32 @@ def _position(state: np.void) -> bytes:
     bare = single(state)
     bare["generator"] = 0
     return bare.tobytes()
+
+
+class Pool:
+    """Things by key that serve one call at a time, such as scratch: kernels run without a lock.
+
+    So an agent whose scratch is lent may be called from several threads. A copy is empty.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[Hashable, list[Any]] = defaultdict(list)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+    @contextmanager
+    def lent(self, key: Hashable, make: Callable[[], T]) -> Iterator[T]:
+        """Lend what no other call has to the ``with`` block, made where nothing is idle."""
+        idle = self._idle[key]
+        try:
+            lent = idle.pop()
+        except IndexError:
+            lent = make()
+        try:
+            yield lent
+        finally:
+            idle.append(lent)
 
 
 class CompiledAgent(Agent):
@@ -186,11 +216,11 @@ class CompiledAgent(Agent):
 
     entries: ClassVar[Entries]
     _remembered: Remembered
-    _contexts: dict[int, list[Any]]  # those not in use, by the number of players
+    _contexts: Pool  # by number of players
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
-        agent._remembered, agent._contexts = Remembered(), defaultdict(list)
+        agent._remembered, agent._contexts = Remembered(), Pool()
         return agent
 
     def context(self, players: int) -> Any:
@@ -208,6 +238,9 @@ class CompiledAgent(Agent):
             left |= self.entries.act(states, generators, choices, first, end, players, context)
         if left == 0:
             return choices[0]
+        if left < 0:
+            rest = choices[1].min()
+            raise AgentError(self.name, f"what is left of a plan must not be negative, got {rest}")
         pairs = zip(*choices.tolist(), strict=True)
         plans = [[action, *actions_of(rest)] for action, rest in pairs]
         return self._remembered.keep(states, generators, plans)
@@ -237,24 +270,14 @@ class CompiledAgent(Agent):
         return decisions
 
     def _portions(self, players: Ints) -> Iterator[tuple[slice, int, Any]]:
-        """Yield portions of games by number of players, with a context that no other thread has."""
+        """Yield portions of games by number of players, each with a context for it alone."""
         present = players.tobytes()  # one byte each
         for number in range(2, MAX_PLAYERS + 1):
             if number not in present:
                 continue
-            unused = self._contexts[number]
-            try:
-                context = unused.pop()
-            except IndexError:
-                context = self.context(number)
-            try:
+            with self._contexts.lent(number, partial(self.context, number)) as context:
                 for part in cancellation.portions(len(players)):
                     yield part, number, context
-            finally:
-                unused.append(context)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_contexts"}
 
 
 class CheckedCompiled(Checked, CompiledAgent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -20,9 +20,9 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import tree as trees
 from carolus_env.bots.agent import Agent, BotOptions, Opinion
-from carolus_env.bots.compiled import Remembered
+from carolus_env.bots.compiled import Pool, Remembered
 from carolus_env.bots.network import Models
-from carolus_env.bots.tree import Forest, tree_of
+from carolus_env.bots.tree import PLANS_AHEAD, Forest, tree_of
 from carolus_env.engine.chance import check_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
@@ -35,6 +35,7 @@ from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.options import option
 
 _LARGEST: Final = 100_000  # positions in a tree
+_MOST_CHOICES: Final = 10_000_000  # in the trees of games side by side, 0.6 GB
 _BLOCK: Final = 32  # most simulations between checks of the clock and of a stop
 _SOON: Final = 0.01  # seconds between these checks, about
 
@@ -104,13 +105,7 @@ class MctsBot(Agent):
         self.options = options or MctsOptions()
         self.simulations = 0
         self._weights = weights_table(weights)
-        self._forest: Forest | None = None
-        self._networks: dict[int, Network | None] = {}
-        self._remembered = Remembered()
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Memory is allocated again where it is needed.
-        return {**vars(self), "_forest": None, "_networks": {}}
+        self._scratch, self._remembered = Pool(), Remembered()
 
     def act(self, states: States, generators: U64) -> I64:
         as_states(states)
@@ -154,13 +149,17 @@ class MctsBot(Agent):
             for mask, state in zip(legal, states, strict=True)
         ]
         searched, players = np.flatnonzero(legal.sum(axis=1) > 1), states["players"]
-        groups: Iterable[I64] = searched[:, None]
-        if self._evaluator is not None:  # all games of a number of players side by side
-            groups = [searched[players[searched] == n] for n in np.unique(players[searched])]
-        for rows in groups:
-            searches = self._searched(states[rows], dice[rows], most)
-            for row, choices in zip(rows, searches, strict=True):
-                result[row] = choices
+        together = 1
+        if self._evaluator is not None:  # games of a number of players side by side
+            nodes = 1 if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
+            together = max(_MOST_CHOICES // (PLANS_AHEAD * nodes), 1)
+        for number in np.unique(players[searched]).tolist():
+            games = searched[players[searched] == number]
+            for first in range(0, len(games), together):
+                rows = games[first : first + together]
+                searches = self._searched(states[rows], dice[rows], number, most)
+                for row, choices in zip(rows.tolist(), searches, strict=True):
+                    result[row] = choices
         return result
 
     def _values(self, states: States) -> F64:
@@ -171,16 +170,26 @@ class MctsBot(Agent):
         """Return the network that values positions inside the kernels, if there is one."""
         return None
 
-    def _searched(self, states: States, dice: U64, most: int | None) -> list[list[Choice]]:
-        seconds, sims = self.options.seconds, self.options.sims
-        if self._forest is None or len(self._forest.nodes) < len(states):
-            nodes = _LARGEST if seconds > 0 else min(sims + 1, _LARGEST)
-            self._forest = Forest.new(len(states), nodes, self.options.candidates)
-        forest, stop, players = self._forest, cancellation.current(), int(states["players"][0])
-        if players not in self._networks:
-            self._networks[players] = self._network(players)
-        weights, net = self._weights[players], self._networks[players]
-        simulate = partial(self._simulate, states, weights, forest, dice, net)
+    def _searched(
+        self, states: States, dice: U64, players: int, most: int | None
+    ) -> list[list[Choice]]:
+        """Search from games of one number of players, side by side."""
+        sims, games = self.options.sims, 1 << (len(states) - 1).bit_length()  # few sizes of forests
+        nodes = min(sims + 1, _LARGEST)
+        if self.options.seconds > 0:
+            nodes = min(max(_MOST_CHOICES // (PLANS_AHEAD * games), 2), _LARGEST)
+        new = partial(Forest.new, games, nodes, self.options.candidates)
+        with (
+            self._scratch.lent((players, games), new) as forest,
+            self._scratch.lent(players, partial(self._network, players)) as net,
+        ):
+            search = partial(self._simulate, states, self._weights[players], forest, dice, net)
+            self._spend(search, len(states))
+            return [_choices(forest, g, states[g], most) for g in range(len(states))]
+
+    def _spend(self, simulate: Callable[[Budget, int, int], None], games: int) -> None:
+        """Spend the budget on searches side by side: seconds are those of all games together."""
+        seconds, sims, stop = self.options.seconds * games, self.options.sims, cancellation.current()
         simulate((0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
@@ -195,8 +204,7 @@ class MctsBot(Agent):
             done, before, now = done + portion, now, time.perf_counter()
             portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
-        self.simulations += done * len(states)
-        return [_choices(forest, g, states[g], most) for g in range(len(states))]
+        self.simulations += done * games
 
     def _simulate(
         self, states: States, weights: F64, forest: Forest, dice: U64, net: Network | None,
@@ -264,6 +272,8 @@ def _choices(forest: Forest, g: int, state: np.void, most: int | None) -> list[C
     teams, team, visits = int(state["teams"]), int(state["team"][state["player"]]), edges["visits"]
     means = edges["value"][:, :teams] / np.maximum(visits, 1)[:, None]
     to_the_end = np.where(visits >= visits.max() - 1, visits.max(), visits)
+    # Those that were tried because all before them lost have fewer visits.
+    to_the_end[forest.order[g, : forest.halving["compared"][g, 0]]] = visits.max()
     keys = (-np.arange(len(edges)), edges["prior"], means[:, team].round(9), to_the_end)
     best_first = np.lexsort(keys)[::-1][:most]
     return [

@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -28,7 +30,7 @@ from carolus_env.engine.state import States, as_states, common_players, copy, pi
 from carolus_env.networks.network import Weights
 from carolus_env.planning import heuristic
 from carolus_env.planning.plans import best_plans
-from carolus_env.system import cancellation, machine
+from carolus_env.system import cancellation, machine, untrusted
 from carolus_env.system.arrays import F64, I64
 from carolus_env.system.options import (
     REQUIRED,
@@ -319,7 +321,7 @@ class Sampler:
     """A player of games from positions on."""
 
     base: bots.AgentLike = option(
-        REQUIRED, "the player of every seat: a spec, made once a thread, or an agent", kind=object
+        REQUIRED, "the player of every seat: a spec, or an agent, copied for threads", kind=object
     )
     seed: int = option(REQUIRED, "the seed of all games", kind=int, among=(0, 2**64 - 1))
     value: Value | None = option(None, "the value of games that are left", kind=object)
@@ -345,14 +347,33 @@ class Sampler:
         numbers = whole_numbers("numbers", numbers, (len(starts),)).astype(np.int64)
         whole_number("numbers", int(numbers.min(initial=0)), 0)
         heights = self._heights(numbers) if self.stratified else np.full(len(numbers), np.nan)
-        stop = cancellation.current()
+        stop, runs = cancellation.current(), machine.runs(len(starts), self.threads)
+        while len(self._agents) < len(runs):  # a user's agent expects to be alone
+            self._agents.append(self._another())
 
-        def played(rows: slice) -> tuple[F64, int]:
+        def played(share: tuple[bots.Agent, slice]) -> tuple[F64, int]:
+            agent, rows = share
             with stop.watched():  # in the other threads, too
-                return self._play(copy(starts[rows]), players, numbers[rows], heights[rows])
+                states = copy(starts[rows])
+                return self._play(agent, states, players, numbers[rows], heights[rows])
 
-        parts = machine.together(played, machine.runs(len(starts), self.threads))
+        parts = machine.together(played, list(zip(self._agents, runs, strict=False)))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
+
+    @cached_property
+    def _agents(self) -> list[bots.Agent]:
+        """Those of the threads, as many as were needed so far."""
+        return [bots.make(self.base)]
+
+    def _another(self) -> bots.Agent:
+        """Return one more agent: of a spec a new one, else a copy."""
+        if isinstance(self.base, str):
+            return bots.make(self.base)
+        try:
+            return deepcopy(self._agents[0])
+        except Exception as error:  # a user's agent holds what it likes
+            reason = f"cannot be copied for each thread: {untrusted.message(error)}"
+            raise bots.AgentError(self._agents[0].name, reason) from None
 
     def _heights(self, numbers: I64) -> F64:
         """Return where first rolls lie among all rolls, 0 to 1: a stratum a number, shuffled."""
@@ -362,7 +383,9 @@ class Sampler:
         heights: F64 = (places / max(len(different), 1))[strata]
         return heights
 
-    def _play(self, states: States, players: int, numbers: I64, heights: F64) -> tuple[F64, int]:
+    def _play(
+        self, agent: bots.Agent, states: States, players: int, numbers: I64, heights: F64
+    ) -> tuple[F64, int]:
         """Play some of the games in this thread, in place; no height: the first roll is rolled."""
         deals = Deals.of(self.seed, numbers)
         dice, waiting = deals.dice(), ~np.isnan(heights)  # for the first roll
@@ -389,7 +412,7 @@ class Sampler:
             return rows[~(begins & (states["round"][rows] >= last[rows]))]
 
         games = lockstep.Games(states, np.zeros((len(states), players), np.int64), deals.streams())
-        steps = lockstep.play(games, [bots.make(self.base)], roll)
+        steps = lockstep.play(games, [agent], roll)
         decisions = sum(len(step.rows) for step in steps)
         shares = np.zeros((len(states), rules.TEAMS[players]))
         teams = states["team"][:, :players].astype(np.int64)

@@ -115,7 +115,7 @@ def play_plan(s: np.void, plan: Int) -> None:
 def actions_of(plan: int) -> list[int]:
     """Return the action numbers of a plan, in order."""
     actions = []
-    while plan:
+    while plan > 0:
         actions.append((plan & _LOW) - 1)
         plan >>= _STEP
     return actions
