@@ -1,4 +1,4 @@
-/* A bot in C for exe:./engine_bot (docs/engine.md): it builds or takes castles and takes control of
+/* A bot in C for exe:./engine_bot (docs/write_a_bot.md): it builds or takes castles and takes control of
    clans where it can, and else plays at random. cc -o engine_bot examples/engine_bot.c */
 #include <stdio.h>
 #include <stdlib.h>

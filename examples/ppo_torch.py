@@ -2,7 +2,7 @@
 
     python examples/ppo_torch.py
     python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
-    python examples/ppo_torch.py --device cuda --games 16384 --minibatch 65536
+    python examples/ppo_torch.py --device cuda --envs 16384 --minibatch 65536
     python examples/ppo_torch.py --teacher value --rollout 256 --epochs 4 --learning-rate 0.002
     python evaluate.py decisions:mine.safetensors planner --players 4
 
@@ -64,7 +64,7 @@ class Args:
     steps: int = option(4_000_000, "decisions to learn from", among=(1, None))
     seed: int = option(1, "seed of games, network and sampling", among=(0, None))
 
-    games: int = option(512, "games played side by side", among=(1, None))
+    envs: int = option(512, "games played side by side", among=(1, None))
     rollout: int = option(
         64, "decisions in each game between two updates of the network", among=(1, None)
     )
@@ -120,14 +120,14 @@ class Decisions:
     """What ``T`` steps of ``n`` games leave for learning: tensors ``(T, n, ...)``."""
 
     def __init__(self, args: Args, batch: ce.GameBatch) -> None:
-        shape, device = (args.rollout, args.games), args.device
+        shape, device = (args.rollout, args.envs), args.device
         length = batch.observations.shape[1]
         self.obs = torch.zeros(*shape, length, dtype=torch.uint8, device=device)
         self.masks = torch.zeros(*shape, ce.ACTIONS, dtype=torch.int8, device=device)
         self.seats, self.actions = torch.zeros(2, *shape, dtype=torch.int64, device=device)
         self.log_probs = torch.zeros(*shape, device=device)
         self.rewards = torch.zeros(*shape, args.players, device=device)
-        self.values = torch.zeros(args.rollout + 1, args.games, args.players, device=device)
+        self.values = torch.zeros(args.rollout + 1, args.envs, args.players, device=device)
         self.goes_on = torch.zeros(*shape, 1, device=device)
 
 
@@ -145,7 +145,7 @@ class Teacher:
         if args.device != "cpu":
             raise SystemExit(f"a teacher plays on the CPU: --device must be cpu, got {args.device}")
         self._agent = ce.make(bot)
-        self._streams = ce.new_streams(args.seed, args.games)
+        self._streams = ce.new_streams(args.seed, args.envs)
 
     def actions(self, batch: ce.GameBatch) -> Tensor:
         """Return the action that the bot would take in each game."""
@@ -243,7 +243,7 @@ def train(args: Args, network: Network) -> Iterator[int]:
     """Play and learn, a line of progress for each update; yield the decisions, to be evaluated."""
     batch = ce.GameBatch(
         ce.Rules(args.players),
-        args.games,
+        args.envs,
         seed=args.seed,
         observation="uint8",
         device=args.device,
@@ -251,7 +251,7 @@ def train(args: Args, network: Network) -> Iterator[int]:
     optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate, eps=1e-5)
     decisions = Decisions(args, batch)
     teacher = Teacher(args.teacher, args) if args.teacher else None
-    each = args.games * args.rollout
+    each = args.envs * args.rollout
     updates = -(-args.steps // each)
     seconds, evaluated = 0.0, 0
     for update in range(updates):

@@ -348,6 +348,23 @@ class Library(NamedTuple):
     """What ``requires`` needs before it is built."""
 
 
+def check_wandb() -> None:
+    """The metrics of a run reach Weights & Biases, offline."""
+    import wandb
+
+    from carolus_env.learners.ppo import PpoConfig
+    from carolus_env.learners.run import Run
+
+    sizes: Any = {"width": 16, "hidden": 4, "envs": 4, "rollout": 16, "workers": 1}
+    config = PpoConfig(steps=512, eval_games=2, final_games=2, curve_every=128, **sizes)
+    tracker = wandb.init(project="carolus", mode="offline")
+    run = Run(config, Path.cwd(), log=lambda values, step: tracker.log(values, step=step))
+    assert run.train() and run.finish()
+    assert {"train/loss", "evaluation/elo"} <= dict(tracker.summary).keys()
+    tracker.finish()
+    assert list(Path.cwd().glob("wandb/offline-run-*/run-*.wandb"))
+
+
 LIBRARIES = {
     "agilerl": Library(
         "agilerl==2.58.0 peft==0.21.0 torch==2.13.0", example="agilerl_ppo.py:Trained"
@@ -377,6 +394,7 @@ LIBRARIES = {
     "skrl": Library("skrl==2.1.1 torch==2.13.0", example="skrl_ppo.py:Trained"),
     "tianshou": Library("tianshou==2.0.1 torch==2.13.0", check_tianshou, "tianshou_dqn.py:Trained"),
     "torchrl": Library("torchrl==0.14.1 torch==2.13.0", check_torchrl, "torchrl_ppo.py:Trained"),
+    "wandb": Library("wandb==0.31.0 tensorboard", check_wandb),
 }
 
 

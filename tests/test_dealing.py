@@ -40,7 +40,7 @@ def suite(seed: int, folder: Path) -> None:
 
 
 def learners(seed: int, folder: Path) -> None:
-    WorkerPool(PpoLearner, PpoConfig(games=9, workers=2, seed=seed))
+    WorkerPool(PpoLearner, PpoConfig(envs=9, workers=2, seed=seed))
     WorkerPool(TdLearner, TdConfig(rules=FEW, seed=seed)).learn(0, 9, 0.0)
 
 

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0, evaluation
+from carolus_env.evaluation.ladder import rungs as rungs_of
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -147,9 +149,18 @@ def test_the_pages_for_training_have_snippets_that_train(tmp_path, monkeypatch):
     from carolus_env.commands import train
 
     monkeypatch.chdir(tmp_path)
-    assert run(snippets("training")[0], tmp_path)["run"].done == 8192
+    first, tracked, climb = snippets("training")
+    assert run(first, tmp_path)["run"].done == 8192
     assert (tmp_path / "runs" / "mine" / "best.safetensors").exists()
-    (tmp_path / "climb.py").write_text(snippets("training")[1])
+    if find_spec("wandb") is None:  # `make integrations ARGS=wandb` has the real one
+        stand_in = SimpleNamespace(init=lambda **_: SimpleNamespace(log=log, finish=lambda: None))
+        monkeypatch.setitem(sys.modules, "wandb", stand_in)
+    logged, log = {}, lambda values, step: logged.setdefault(step, {}).update(values)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    tracker = run(first + tracked, tmp_path)["tracker"]
+    summary = dict(tracker.summary) if find_spec("wandb") else logged[8192]
+    assert summary["train/loss"] > 0
+    (tmp_path / "climb.py").write_text(climb)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
     importlib.import_module("climb")
@@ -203,6 +214,49 @@ def test_pictures_are_up_to_date_links_lead_somewhere_and_every_page_is_in_the_n
     pages = {str(path.relative_to(docs)) for path in (*docs.glob("*.md"), *docs.glob("*/*.py"))}
     assert set(navigation) == pages | {"index.md", "contributing.md", "changelog.md"}
     assert len(navigation) == len(set(navigation))
+
+
+TRACKED = subprocess.run(
+    ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True
+).stdout.split()
+KINDS = ".c .css .js .md .py .toml .yml .yaml Makefile"
+FOLDERS = "agents benchmarks carolus_env docs examples recipe tests"
+MADE = {"index.md", "contributing.md", "changelog.md", "carolus_env/x.py"}
+"""Pages that docs/website.py makes, and a file of a test."""
+
+
+@pytest.mark.skipif(not TRACKED, reason="no checkout")
+def test_every_file_that_code_or_a_page_names_exists():
+    names, wrong = {Path(path).name for path in TRACKED}, []
+    ends = "md|py|c|toml|json|js|svg|gz"
+    path = rf"(?<![\w/.-])((?:{FOLDERS.replace(' ', '|')})/[\w./-]*\w\.(?:{ends}))\b"
+    page = r"(?<![\w/.*{}-])([\w-]+\.md)\b"
+    for file in (file for file in TRACKED if file.endswith(tuple(KINDS.split()))):
+        text = (ROOT / file).read_text()
+        named = {name for name in re.findall(path, text) if not (ROOT / name).exists()}
+        named |= {name for name in re.findall(page, text) if name not in names}
+        wrong += [
+            f"{file}: {name}" for name in named - MADE if not (ROOT / file).with_name(name).exists()
+        ]
+    assert wrong == []
+
+
+def test_every_agent_and_every_rung_that_a_page_names_exists():
+    pages = {page.name: page.read_text() for page in (ROOT / "README.md", *ROOT.glob("docs/*.md"))}
+    known = "|".join(ce.bots.registry.OPTIONS)
+    for page, text in pages.items():
+        for spec in set(re.findall(rf"(?<![\w/.-])((?:{known}):[\dp\w=.,]+)(?![\w/:])", text)):
+            if not re.search(r"PATH|NAME|[A-Z]", spec):
+                ce.make(spec.rstrip(".,"))
+        for table in re.findall(r"^ *against +win rate .* its Elo\n((?: *\w.*%.*\n)+)", text, re.M):
+            for row in table.splitlines():
+                spec, elo = row.split()[0], int(row.split()[-1])
+                rungs = {
+                    rung.spec: round(rung.elo)
+                    for players in (2, 3, 4)
+                    for rung in rungs_of(players)
+                }
+                assert rungs.get(spec) == elo, f"{page}: {spec}"
 
 
 def test_a_game_without_a_render_mode_imports_nothing_heavy():

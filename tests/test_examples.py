@@ -30,7 +30,7 @@ def run(monkeypatch, capsys):
 
 
 def test_ppo_in_one_file_trains_evaluates_and_saves_what_a_bot_plays(run, tmp_path):
-    options = "--players 3 --games 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
+    options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
     options += " --eval-every 300 --eval-games 6 --opponents greedy --save"
     lines = run(EXAMPLE, *options.split(), str(tmp_path / "mine.safetensors"))
     assert [line.split()[0] for line in lines if "entropy" in line] == ["256", "512"]
@@ -45,7 +45,7 @@ def test_ppo_in_one_file_learns_what_legal_actions_gain(minibatch):
     """An update makes an action with a gain likelier; illegal ones stay without probability."""
     names = runpy.run_path(str(EXAMPLE))
     args = names["Args"](
-        games=4, rollout=8, minibatch=minibatch, region=8, whole=8, learning_rate=0.01
+        envs=4, rollout=8, minibatch=minibatch, region=8, whole=8, learning_rate=0.01
     )
     batch = GameBatch(Rules(), 4, seed=1, observation="uint8")
     network = names["Network"](Size(2, 8, 8), 1)
@@ -69,7 +69,7 @@ def test_ppo_in_one_file_learns_what_legal_actions_gain(minibatch):
 def test_a_teachers_choices_are_learnt_and_the_networks_are_played():
     names = runpy.run_path(str(EXAMPLE))
     args = names["Args"](
-        teacher="greedy", games=8, rollout=8, minibatch=16, learning_rate=0.01, entropy_weight=0.0
+        teacher="greedy", envs=8, rollout=8, minibatch=16, learning_rate=0.01, entropy_weight=0.0
     )
     batch = GameBatch(Rules(), 8, seed=1, observation="uint8")
     network = names["Network"](Size(2, 8, 8), 1)
@@ -92,7 +92,7 @@ def test_a_teachers_choices_are_learnt_and_the_networks_are_played():
 
 def test_ppo_by_self_play_gives_each_seat_the_advantages_of_its_own_payoffs():
     names = runpy.run_path(str(EXAMPLE))
-    args = names["Args"](players=3, games=2, rollout=3)
+    args = names["Args"](players=3, envs=2, rollout=3)
     batch = GameBatch(Rules(3), 2, seed=1, observation="uint8")
     decisions = names["Decisions"](args, batch)
     decisions.goes_on[:] = 1.0

@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import functools
 import io
+import itertools
 import json
 import os
 import re
@@ -38,13 +39,14 @@ from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.networks import network
 from carolus_env.system import files, machine
 from carolus_env.system.arrays import from_bytes
+from carolus_env.system.cancellation import Stop
 from carolus_env.system.files import Log
 from carolus_env.system.machine import commit
 from carolus_env.system.options import UserError
 
 NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2 --max-rounds 10"
 SMALL = {
-    "ppo": f"{NETWORK} --games 4 --rollout 16 --batch 16 --steps 512 --eval-every 256 "
+    "ppo": f"{NETWORK} --envs 4 --rollout 16 --batch 16 --steps 512 --eval-every 256 "
     "--curve-every 128",
     "value": f"{NETWORK} --games 50 --games-per-round 4 --eval-every 30 --curve-every 10",
     "sb3": "--region 8 --whole 8 --envs 8 --n-steps 16 --batch-size 32 --n-epochs 1 "
@@ -274,7 +276,7 @@ def config_of(learner, **options):
     """A config of a small network."""
     small = {"width": 16, "hidden": 4, "candidates": 6}
     if learner == "ppo":
-        small |= {"games": 6, "rollout": 16, "batch": 24}
+        small |= {"envs": 6, "rollout": 16, "batch": 24}
     return kind_of(learner).Config(**{**small, **options})
 
 
@@ -492,6 +494,30 @@ def test_the_opponent_self_draws_from_the_policy_as_it_is_now():
     assert (itself.act(states, new_streams(1, len(states))) == 3).all()
 
 
+def test_a_rollout_of_sb3_that_is_broken_off_does_not_count_as_learnt():
+    sb3 = pytest.importorskip("carolus_env.learners.sb3")
+    config = sb3.Sb3Config(envs=8, n_steps=4, batch_size=16, n_epochs=1, region=8, whole=8)
+    learner, stop = sb3.Sb3Learner(config), Stop()
+    learner.warm_up()
+    assert learner.learn(0, 32, 0.01, stop) == 32
+    before = learner.arrays()
+    for steps in (1, 4):  # decisions in each game; after the last one it is not learnt from, either
+        stop, count = Stop(), itertools.count(1)
+        step = learner.env.step_wait
+
+        def stopping(steps=steps, stop=stop, count=count, step=step):
+            if next(count) == steps:
+                stop.set()
+            return step()
+
+        learner.env.step_wait = stopping
+        assert learner.learn(32, 32, 0.01, stop) == 0
+        learner.env.step_wait = step
+        for name, array in learner.arrays().items():
+            np.testing.assert_array_equal(array, before[name], name)
+    assert learner.learn(32, 32, 0.01, Stop()) == 32
+
+
 def config_with(folder, **options):
     about = read(folder, "config")
     about["config"].update(options)
@@ -672,16 +698,66 @@ def test_a_run_that_is_killed_after_its_last_checkpoint_measures_each_point_once
     assert steps == sorted(set(steps)) and 70 not in steps and steps[0] < 50 < steps[-1]
 
 
-def test_best_is_the_last_network_that_is_not_clearly_weaker_than_one_before(tmp_path, monkeypatch):
-    elos = [(100, 50), (60, 50), (-50, 50), (70, 5)]  # of three networks, and `best` at the end
+def given_elos(monkeypatch, *elos):
+    """Let evaluations measure these ratings, each with half the width of its interval."""
     result = {"planner": {"win_rate": 0.5, "ci95": [0.4, 0.6], "games": 4}}
     given = iter([ladder.Evaluation(elo, elo - by, elo + by, [], result) for elo, by in elos])
-    monkeypatch.setattr(ladder, "evaluate", lambda *_, **__: next(given))
+    games = []
+
+    def evaluate(agent, rules, most, **_):
+        games.append(most)
+        return next(given)
+
+    monkeypatch.setattr(ladder, "evaluate", evaluate)
+    return games
+
+
+def test_best_is_the_last_network_that_is_not_clearly_weaker_than_one_before(tmp_path, monkeypatch):
+    games = given_elos(monkeypatch, (100, 50), (60, 50), (80, 15), (70, 5))  # the last: of `best`
     assert train.main(words("value", tmp_path, "--games=90", "--final-games=8")) == 0
     folder = tmp_path / "r"
-    assert [point["elo"] for point in read(folder, "curve")["evaluation"]] == [100, 60, -50]
+    assert [point["elo"] for point in read(folder, "curve")["evaluation"]] == [100, 60, 80]
+    assert games == [4, 4, 8, 8], "the finer measurement says whether the last network is weaker"
     assert read_model(folder, "best")[1]["about"]["games"] == 64
     assert read(folder, "result")["elo"] == 70
+
+
+def test_a_network_is_compared_with_networks_that_were_saved(tmp_path, monkeypatch, capsys):
+    folder, write = tmp_path / "r", files.replacing
+    given_elos(monkeypatch, (900, 50), (60, 50), (50, 50))
+
+    def replacing(path):
+        curve = folder / "curve.json"
+        if Path(path).name == "best.safetensors" and not curve.exists():
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return write(path)
+
+    monkeypatch.setattr(files, "replacing", replacing)
+    assert train.main(words("value", tmp_path, "--games=90")) == 0
+    assert "train: not written: " in capsys.readouterr().err
+    assert [p["saved"] for p in read(folder, "curve")["evaluation"]] == [False, True, True]
+    assert read_model(folder, "best")[1]["about"]["games"] == 90
+
+
+def test_a_run_logs_elsewhere_what_tensorboard_shows(tmp_path):
+    accumulator = "tensorboard.backend.event_processing.event_accumulator"
+    events = pytest.importorskip(accumulator).EventAccumulator(str(tmp_path / "tensorboard"))
+    logged = {}
+
+    def log(values, step):
+        logged.setdefault(step, {}).update(values)
+
+    config = config_of("value", games=40, workers=2, eval_every=20, curve_every=10, eval_games=2)
+    run = Run(dataclasses.replace(config, final_games=2), tmp_path, log=log)
+    assert run.train() and run.finish()
+    shown = {}
+    for tag in events.Reload().Tags()["scalars"]:
+        for event in events.Scalars(tag):
+            shown.setdefault(event.step, {})[tag] = event.value
+    assert {"train/loss", "evaluation/elo"} < shown[40].keys()
+    assert shown.keys() == logged.keys()
+    for step, values in shown.items():
+        assert values == pytest.approx(logged[step], rel=1e-5)
 
 
 def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
@@ -701,7 +777,21 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
             "--eval-games must be a whole number of at least 1, got 0",
         ),
         ("ppo value sb3", "--eval-bots nobody", "unknown agent 'nobody'; known are"),
-        ("ppo value", "--games 0", "--games must be a whole number of at least 1, got 0"),
+        ("ppo sb3", "--envs 0", "--envs must be a whole number of at least 1, got 0"),
+        (
+            "ppo sb3",
+            "--envs 999999999",
+            "a rollout needs [0-9,.]+ GiB of memory, this machine has [0-9,.]+",
+        ),
+        ("ppo", "--games 9", "--games is an option of --learner value"),
+        ("value", "--games 0", "--games must be a whole number of at least 1, got 0"),
+        (
+            "ppo value",
+            "--width 1024 --hidden 1024",
+            "a model of [0-9,]+ bytes, allowed are 67,108,864",
+        ),
+        ("sb3", "--region 1024 --whole 1024", "a model of [0-9,]+ bytes, allowed are 67,108,864"),
+        ("sb3", "--device cpux", "device .cpux.: Expected one of cpu"),
         ("ppo value", "--workers 0", "--workers must be a whole number from 1 to 256, got 0"),
         ("value", "--workers 999", "workers must be a whole number from 1 to 256, got 999"),
         ("ppo value", "--width 4", "--width must be a whole number from 16 to 1,024, got 4"),
@@ -731,7 +821,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ("ppo value", "--first-square 0", "--first-square must be a number from 1e-09"),
         ("value", "--minutes 1", "after games or after minutes"),
         ("ppo sb3", "--minutes 1", "after steps or after minutes"),
-        ("ppo value", "--partners adjacent", "--partners needs --players 4"),
+        ("ppo value sb3", "--partners adjacent", "partners 'adjacent' needs players=4, got 2"),
         ("ppo", "--clip 0", "--clip must be a number above 0 and of at most 1, got 0"),
         ("ppo", "--entropy -1", "--entropy must be a number from 0 to 100, got -1"),
         ("sb3", "--whole 0", "--whole must be a whole number from 1 to 1,024, got 0"),
@@ -795,6 +885,8 @@ def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, 
         ("--config FILE", "epochs = 1.5", "FILE|epochs|a whole number|1.5"),
         ("--config FILE", 'partners = "beside"', "FILE|partners|opposite or adjacent|'beside'"),
         ("--config FILE", "players = ", "FILE|TOML"),
+        ("--config FILE", "minutes = 2\nsteps = 9", "FILE|a run ends after steps or after minutes"),
+        ("--config FILE", 'partners = "adjacent"', "partners 'adjacent' needs players=4, got 2"),
         ("--config FILE.no", "", "carolus train: FILE.no: "),
         ("--resume FILE.no", "", "carolus train: FILE.no: "),
         ("--config", "", "--config"),

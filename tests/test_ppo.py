@@ -121,7 +121,7 @@ def test_looking_ahead_the_value_found_there_decides_on_discs(players):
 
 def small_learner(players=2, **options):
     """A learner whose network has learnt something already."""
-    sizes = {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "games": 6, "rollout": 24}
+    sizes = {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "envs": 6, "rollout": 24}
     learner = PpoLearner(PpoConfig(**{"rules": Rules(players), **sizes, "batch": 36, **options}))
     set_weights(learner, policy_model(players).weights)
     return learner
@@ -137,7 +137,7 @@ def set_weights(learner, weights, share=1.0):
 def rollout_of(learner, own):
     """Play a rollout, and estimate what its decisions were worth."""
     config, stats = learner.config, np.zeros(len(learner.stats))
-    sizes = config.games, config.rollout, len(learner._policy.logits), config.players
+    sizes = config.envs, config.rollout, len(learner._policy.logits), config.players
     experience, states = ppo.Experience.new(*sizes), own["states"].view(STATE).reshape(-1)
     ppo.play_rollout(states, own["streams"], learner._blank, learner._policy, experience, stats)
     ppo.estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
@@ -282,8 +282,7 @@ def test_steps_are_adagrads_and_leave_rows_alone_that_nothing_was_learnt_about(d
         ppo.add_gradients(chosen, experience, learner._policy, batch, loss, stats)
         gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
         ever = ever | touched
-        rates = ppo.Rates(np.float32(0.01), np.float32(decay))
-        ppo.step(learner.weights, learner._squares, batch, rates)
+        ppo.step(learner.weights, learner._squares, batch, (np.float32(0.01), np.float32(decay)))
         for name, gradient in gradients._asdict().items():
             squares[name][gradient != 0] *= decay
             squares[name] += gradient.astype(float) ** 2
@@ -295,10 +294,25 @@ def test_steps_are_adagrads_and_leave_rows_alone_that_nothing_was_learnt_about(d
     np.testing.assert_array_equal(learner.weights.rows[~ever], first[~ever])
 
 
+def test_sums_that_forget_all_leave_steps_finite():
+    learner = small_learner()
+    before, batch = learner.weights.bias.copy(), learner._batch
+    for _ in range(2):
+        batch.gradients.bias[:] = 1e-30
+        ppo.step(learner.weights, learner._squares, batch, (np.float32(0.1), np.float32(0)))
+    np.testing.assert_allclose(learner.weights.bias, before, atol=1e-6)
+
+
+def test_a_selector_of_a_policy_needs_weights_with_a_policy_head():
+    weights = Weights.of(random_model(2).weights)
+    with pytest.raises(ValueError, match="a policy needs weights that have a policy head"):
+        Selector.of(2, weights, 0, 8, policy=True)
+
+
 def test_every_decision_of_a_rollout_is_learnt_from_once_an_epoch_by_the_config(monkeypatch):
     given, estimate = [], ppo.estimate
     monkeypatch.setattr(ppo, "estimate", lambda *all_: given.append(all_[1:]) or estimate(*all_))
-    config = {"games": 7, "rollout": 11, "batch": 10, "epochs": 3, "clip": 0.3, "entropy": 0.5}
+    config = {"envs": 7, "rollout": 11, "batch": 10, "epochs": 3, "clip": 0.3, "entropy": 0.5}
     learner = small_learner(**config, gae_lambda=0.75, trace=0.25, policy_weight=2.0)
     stats = np.zeros(len(learner.stats))
     learner.learn(learner.own(0), Task(0, 1, 0.01), stats)
@@ -311,7 +325,7 @@ def test_every_decision_of_a_rollout_is_learnt_from_once_an_epoch_by_the_config(
 def test_a_step_is_taken_after_each_batch_of_decisions():
     learner, apart = (small_learner(batch=50) for _ in range(2))
     experience, stats = rollout_of(learner, learner.own(0))
-    loss, rates = learner._loss(experience.advantages), ppo.Rates(*map(np.float32, (0.01, 0.9)))
+    loss, rates = learner._loss(experience.advantages), (np.float32(0.01), np.float32(0.9))
     order = np.random.default_rng(1).permutation(120)
     context = learner._policy, learner._squares, learner._batch, loss, rates, stats
     ppo.learn(order, 50, experience, *context)

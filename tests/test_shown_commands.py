@@ -55,7 +55,7 @@ class Rows:
 
 GAMES = "--games 2 --workers 1"
 LEARN = "--workers 1 --eval-games 2 --final-games 2"
-PPO = f"{LEARN} --steps 256 --games 16 --rollout 8 --batch 64"
+PPO = f"{LEARN} --steps 256 --envs 16 --rollout 8 --batch 64"
 VALUE = f"{LEARN} --width 16 --hidden 4"
 SB3 = "--steps 64 --envs 4 --n-steps 8 --batch-size 32 --eval-games 2 --final-games 2"
 
@@ -235,12 +235,12 @@ python examples/ppo_torch.py --players 2 --teacher value:2p --steps 2700000 --ro
 python examples/ppo_torch.py --players 4 --steps 30000000 --save mine.safetensors
 python examples/ppo_torch.py --teacher value --rollout 256 --epochs 4 --learning-rate 0.002
         """,  # noqa: E501
-        "--steps 64 --games 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
+        "--steps 64 --envs 8 --rollout 8 --minibatch 32 --epochs 1 --eval-games 4",
         slow=True,
     ),
     Rows(
         "name",
-        "python examples/ppo_torch.py --device cuda --games 16384 --minibatch 65536",
+        "python examples/ppo_torch.py --device cuda --envs 16384 --minibatch 65536",
         why="needs a GPU; tests/on_gpu.py has what it uses",
     ),
     Rows(

@@ -35,7 +35,7 @@ from carolus_env.planning.heuristic import all_weights, softmax
 from carolus_env.planning.plans import MOST_PLANS, WIDTHS, CandidateList, first_of
 from carolus_env.system.arrays import F32, F64, U64, Bits, Int, Records, allocate, float32, int64
 from carolus_env.system.compiler import entry, kernel, separate
-from carolus_env.system.options import option
+from carolus_env.system.options import instance, option
 
 PLANS: Final = {2: "one", 3: "stop"}
 """Default destinations of paladins, the strongest ones measured, by number of teams."""
@@ -63,6 +63,8 @@ class Models:
     """The weights that a bot plays by: of one model, or of the package (read when needed)."""
 
     def __init__(self, kind: Kind, model: Model[Any] | None) -> None:
+        wanted = TYPES[kind]
+        instance("model", model, (wanted, type(None)), f"a {wanted.__name__} or None")
         self._kind, self._only = kind, None if model is None else model.size.players
         self._weights: dict[int, Any] = {}
         if model is not None:
@@ -102,9 +104,11 @@ class Selector(NamedTuple):
     @classmethod
     def of(
         cls, players: int, weights: Weights, width: int, most: int,
-        *, looks: bool = False, errors: float = 0.0, temperature: float = 0.0,
+        *, looks: bool = False, errors: float = 0.0, temperature: float = 0.0, policy: bool = False,
     ) -> Selector:  # fmt: skip
-        """Return a selector with scratch of its own; the weights are shared."""
+        """Return a selector with scratch of its own; the weights (of a ``policy``?) are shared."""
+        if policy and len(weights.sharpness) == 0:
+            raise ValueError("a policy needs weights that have a policy head")
         candidates = CandidateList.of(width, all_weights()[players].copy(), most)
         count, ahead = len(candidates.plans), min(most, PLANS_AHEAD[TEAMS[players]])
         odds, logits, probabilities = np.zeros((3, count), np.float32)
@@ -348,7 +352,7 @@ class _NetworkBot(CompiledAgent):
     def context(self, players: int) -> Selector:
         weights, options = self._models.weights(self.name, players), vars(self.options)
         width = PLANS[TEAMS[players]] if options["plans"] == "auto" else options["plans"]
-        numbers = {name: float(options.get(name, 0)) for name in ("errors", "temperature")}
+        numbers: dict[str, Any] = {n: float(options.get(n, 0)) for n in ("errors", "temperature")}
         where, looks = WIDTHS.index(width), options["discs"] == "turn"
         return Selector.of(players, weights, where, options["candidates"], looks=looks, **numbers)
 
@@ -413,9 +417,9 @@ class PpoBot(_NetworkBot):
     def __init__(
         self, model: NetworkModel | None = None, options: PpoOptions | None = None
     ) -> None:
+        self.options, self._models = options or PpoOptions(), Models("ppo", model)
         if model is not None and not model.size.policy:
             raise AgentError(self.name, "needs a model with a policy head")
-        self.options, self._models = options or PpoOptions(), Models("ppo", model)
 
     def _probabilities(self, asked: Selector, action: int, rest: int) -> Iterable[tuple[int, Any]]:
         shares = asked.probabilities.astype(np.float64)  # of float32 the sum may be 0.999999

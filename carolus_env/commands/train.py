@@ -138,7 +138,6 @@ def read_job(arguments: Sequence[str], program: str = "carolus train") -> Job:
     given = {name: value for name, value in values.items() if name in known}
     length = {name: given[name] for name in config.resumable if name in given}
     config = replaced(config, given).extended(length)
-    command.needs(given, "partners", config.players == 4, "--players 4")
     config.check()
     job = Job(config, _claimed(config, program), line, provenance(), resumed=False)
     job.write()

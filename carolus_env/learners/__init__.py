@@ -58,12 +58,12 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
     try:
         with reading(path) as file:
             values = tomllib.loads(file.read().decode("utf-8-sig"))
+        config = config_of(values if name is None else {**values, "learner": name})
+        return config.extended({key: values[key] for key in config.resumable if key in values})
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a TOML file ({error})") from None
-    try:
-        return config_of(values if name is None else {**values, "learner": name})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from carolus_env.bots import network as bot
 from carolus_env.bots.network import Selector
 from carolus_env.engine.chance import Deals
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.rules import MAX_TEAMS, OVER
+from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import play_on, start_anew
 from carolus_env.learners.run import Arrays, algorithm, every, rate
@@ -27,8 +27,9 @@ from carolus_env.learners.selfplay import SelfPlayConfig, SelfPlayLearner, Stats
 from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
-from carolus_env.planning.heuristic import softmax
-from carolus_env.planning.plans import WIDTHS, list_candidates, play_plan
+from carolus_env.planning.heuristic import FEATURES, softmax
+from carolus_env.planning.plans import list_candidates, play_plan
+from carolus_env.system import arrays
 from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
 from carolus_env.system.options import option
@@ -42,18 +43,14 @@ class PpoConfig(SelfPlayConfig):
     unit: ClassVar[str] = "decisions"
     policy: ClassVar[bool] = True
     length: ClassVar[str] = "steps"
-    hint: ClassVar[str] = (
-        "for the same training time --learner value, which learns a value rather than a "
-        "policy, is stronger: with 2 players it wins 92 % against planner after three CPU-minutes, "
-        "ppo 90 % (docs/training.md)"
-    )
+    hint: ClassVar[str] = "for the same training time --learner value is stronger"
 
     steps: int = option(
         3_600_000,
         "decisions to learn from, in all: a decision is a disc, a crown or a whole turn",
         among=(1, None),
     )
-    games: int = algorithm(32, "games that each worker plays side by side", among=(1, None))
+    envs: int = algorithm(32, "games that each worker plays side by side", among=(1, None))
     rollout: int = algorithm(
         32, "decisions in each game between two updates of the network", among=(1, None)
     )
@@ -86,8 +83,13 @@ class PpoConfig(SelfPlayConfig):
     eval_every: int = every(1_200_000, "decisions")
     curve_every: int = every(50_000, "decisions", "points of the curve")
 
+    @property
+    def memory(self) -> int:
+        one = Experience.new(1, 1, self.candidates, self.players)
+        return self.round_size(0) * sum(array.nbytes for array in (*one[:-1], *one.inputs))
+
     def round_size(self, done: int) -> int:
-        return self.workers * self.games * self.rollout
+        return self.workers * self.envs * self.rollout
 
 
 # ------------------------------------------------------------------------------------ rollouts
@@ -100,32 +102,24 @@ class Experience(NamedTuple):
     number ``d * K + k``.
     """
 
-    counts: I64  # (D,) the number of candidates
-    chosen: I64  # (D,) the candidate that was chosen
-    team: I64  # (D,) the team that chose
-    log_probs: F32  # (D,) the log probability of the choice
-    advantages: F32  # (D,) of the team that chose
-    win_shares: F32  # (D, 3) each team's win share where the game was over after it
-    expected: F32  # (D, 3) each team's win probability as the policy expected it before the choice
-    targets: F32  # (D, 3) the target of the value after the choice, by team
-    ends: npt.NDArray[np.bool_]  # (D,) the game was over after it
-    last: F32  # (N, 3) `expected` after the last decision of each game
-    result: F32  # (D, K) the team's win share where a candidate ends the game, else -1
+    counts: Annotated[I64, "D"]  # the number of candidates
+    chosen: Annotated[I64, "D"]  # the candidate that was chosen
+    team: Annotated[I64, "D"]  # the team that chose
+    log_probs: Annotated[F32, "D"]  # the log probability of the choice
+    advantages: Annotated[F32, "D"]  # of the team that chose
+    win_shares: Annotated[F32, "D", MAX_TEAMS]  # each team's where the game was over after it
+    expected: Annotated[F32, "D", MAX_TEAMS]  # win probabilities by the policy before the choice
+    targets: Annotated[F32, "D", MAX_TEAMS]  # the target of the value after the choice, by team
+    ends: Annotated[npt.NDArray[np.bool_], "D"]  # the game was over after it
+    last: Annotated[F32, "N", MAX_TEAMS]  # `expected` after the last decision of each game
+    result: Annotated[F32, "D", "K"]  # the win share where a candidate ends the game, else -1
     inputs: InputArrays  # the network's inputs after the candidates: D times K positions
 
     @classmethod
     def new(cls, games: int, steps: int, candidates: int, players: int) -> Experience:
-        decisions = games * steps
-        arrays: list[Any] = [
-            *np.zeros((3, decisions), np.int64),
-            *np.zeros((2, decisions), np.float32),
-            *np.zeros((3, decisions, MAX_TEAMS), np.float32),
-            np.zeros(decisions, np.bool_),
-            np.zeros((games, MAX_TEAMS), np.float32),
-            np.zeros((decisions, candidates), np.float32),
-            InputArrays.new(decisions * candidates, players),
-        ]
-        return cls(*arrays)
+        d, features = games * steps, TEAMS[players] * len(FEATURES)
+        sizes = {"N": games, "D": d, "K": candidates, "n": d * candidates}
+        return arrays.allocate(cls, **sizes, features=features)
 
 
 @separate
@@ -446,26 +440,24 @@ def add_gradients(
         _add_input_gradients(experience, d, batch)
 
 
-class Rates(NamedTuple):
-    """How a step is taken: by Adagrad, whose sums of squares may be made to forget."""
-
-    rate: np.float32  # the learning rate
-    decay: np.float32  # factor of a sum before a gradient is added
+Rates: TypeAlias = tuple[np.float32, np.float32]
+"""The learning rate, and the factor of a sum of squares before a squared gradient is added."""
+_SMALLEST = float32(1e-20)  # sum of squares that forgets: at 0 a step would be infinite
 
 
 @kernel
 def _use(weights: F32, squares: F32, gradients: F32, rates: Rates) -> None:
     """Take a step by gradients; then there are none."""
-    numbers, sums = squares.reshape(-1), gradients.reshape(-1)
+    numbers, sums, (rate, decay) = squares.reshape(-1), gradients.reshape(-1), rates
     for i in range(numbers.shape[0]):
-        numbers[i] *= rates.decay if sums[i] != 0 else float32(1)
-    network.adagrad(weights.reshape(-1), numbers, float32(1), sums, rates.rate)
+        numbers[i] = max(numbers[i] * (decay if sums[i] != 0 else float32(1)), _SMALLEST)
+    network.adagrad(weights.reshape(-1), numbers, float32(1), sums, rate)
     sums[:] = float32(0)
 
 
 @separate
 def step(weights: Weights, squares: Weights, batch: Batch, rates: Rates) -> None:
-    """Take a step by the sums of gradients; rows that have none stay as they are."""
+    """Take a step of Adagrad by the sums of gradients; rows that have none stay as they are."""
     w, q, g, touched = weights, squares, batch.gradients, batch.touched
     for row in range(touched.shape[0]):
         if touched[row]:
@@ -499,12 +491,12 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
 
     def __init__(self, config: PpoConfig) -> None:
         super().__init__(config)
-        plans = WIDTHS.index(config.plans)
-        self._policy = Selector.of(config.players, self.weights, plans, config.candidates)
+        self._policy = policy = self.selector()
         self._batch = Batch.new(self._policy)
         self._squares = self.grouped("squares")
         self._blank = engine.blank_games(config.rules, 1)
-        self._experience: Experience | None = None
+        sizes = config.envs, config.rollout, len(policy.logits), config.players
+        self._experience = Experience.new(*sizes)
 
     def optimiser(self) -> Arrays:
         squares = super().optimiser()
@@ -513,29 +505,22 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         return squares
 
     def own(self, index: int) -> Arrays:
-        config, games = self.config, self.config.games
-        deals = Deals.of(config.seed, np.arange(index * games, (index + 1) * games))
+        config, numbers = self.config, np.arange(self.config.envs)
+        deals = Deals.of(config.seed, index * config.envs + numbers)
         states, streams = deals.games(config.rules), deals.streams()[:, 0].copy()
         return {"states": states.view(np.uint8).reshape(len(states), -1), "streams": streams}
 
     def learn(self, own: Arrays, task: Task, stats: Stats) -> None:
-        config, policy = self.config, self._policy
+        config, policy, experience = self.config, self._policy, self._experience
         states = own["states"].view(STATE).reshape(-1)
-        if self._experience is None:
-            sizes = config.rollout, len(policy.logits), config.players
-            self._experience = Experience.new(len(states), *sizes)
-        experience = self._experience
         play_rollout(states, own["streams"], self._blank, policy, experience, stats)
         estimate(experience, np.float32(config.trace), np.float32(config.gae_lambda))
         loss = self._loss(experience.advantages)
-        rates = Rates(np.float32(task.rate), np.float32(config.square_decay))
+        rates = np.float32(task.rate), np.float32(config.square_decay)
+        context = experience, policy, self._squares, self._batch, loss, rates, stats
         random = np.random.default_rng((config.seed, task.first))
         for _ in range(config.epochs):
-            order = random.permutation(len(experience.counts))
-            learn(
-                order, config.batch, experience, policy, self._squares, self._batch, loss,
-                rates, stats,
-            )  # fmt: skip
+            learn(random.permutation(len(experience.counts)), config.batch, *context)
 
     def _loss(self, advantages: F32) -> Loss:
         config = self.config

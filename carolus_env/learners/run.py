@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 import json
 import math
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +19,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
@@ -30,13 +31,12 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ratings import ANCHOR
 from carolus_env.networks.files import Model, file_of
-from carolus_env.system import untrusted
+from carolus_env.system import machine, untrusted
 from carolus_env.system.arrays import from_bytes, to_bytes
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.command import FAILED, note
 from carolus_env.system.compiler import notice
 from carolus_env.system.files import Log, write_file, write_json
-from carolus_env.system.machine import provenance
 from carolus_env.system.options import UserError, check_fields, group, option
 
 COMPILING, LEARNING, EVALUATING = PHASES = "compiling", "learning", "evaluating"  # of a run
@@ -135,14 +135,15 @@ class RunConfig(ABC):
 
     @property
     def budget(self) -> str:
+        large = f", {self.memory / 2**30:.1f} GiB of memory" if self.memory > 2**30 else ""
         if self.minutes is not None:
-            return f"{self.minutes:g} minutes of learning, evaluations not counted"
-        return f"{getattr(self, self.length):,} {self.unit}"
+            return f"{self.minutes:g} minutes of learning, evaluations not counted{large}"
+        return f"{getattr(self, self.length):,} {self.unit}{large}"
 
     @property
-    def eval_threads(self) -> int:
-        """Threads of evaluations, as many as training uses."""
-        return 1
+    def memory(self) -> int:
+        """Bytes of what is learnt from between two updates, where they may be many."""
+        return 0
 
     def progress(self, done: int, seconds: float) -> float:
         """Return the fraction of the run, 0 to 1 or more, after decisions or games and seconds."""
@@ -171,6 +172,14 @@ class RunConfig(ABC):
             raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
         for spec in self.eval_bots:
             make(spec)
+        if self.rules.partners != Rules().partners and self.players != 4:
+            raise ValueError(
+                f"partners {self.rules.partners!r} needs players=4, got {self.players}"
+            )
+        needed, here = self.memory, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > here:
+            has = f"this machine has {here / 2**30:,.1f}"
+            raise ValueError(f"a rollout needs {needed / 2**30:,.1f} GiB of memory, {has}")
 
 
 # ------------------------------------------------------------------------------------ the run
@@ -239,8 +248,8 @@ class Progress(NamedTuple):
 class Curve:
     """Measurements of a run so far, the content of ``curve.json``.
 
-    A point has ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and the learner's metrics
-    or what `ladder.Evaluation` has.
+    A point has ``decisions`` or ``games``, ``seconds``, ``cpu_seconds``, and the learner's metrics,
+    or what `ladder.Evaluation` has and whether ``best`` was ``saved``.
     """
 
     training: list[dict[str, Any]] = field(default_factory=list)
@@ -298,6 +307,7 @@ class Run:
         command: the command line, for the models' files.
         show: called with the progress, after every round and as evaluations and compiling go on;
             by other threads, too.
+        log: called with what TensorBoard shows, numbers by name, and the decisions or games so far.
     """
 
     def __init__(
@@ -307,9 +317,11 @@ class Run:
         *,
         command: str = "",
         show: Callable[[Progress], None] = lambda progress: None,
+        log: Callable[[Mapping[str, float], int], object] = lambda values, step: None,
     ) -> None:
         config.check()
-        self.config, self.folder, self.command, self.show = config, folder, command, show
+        self.config, self.folder, self.command = config, folder, command
+        self.show, self.log = show, log
         self.learner: Learner = learners.learner(config.learner_name).begin(config)
         self.stop, self.clock, self.curve, self.done = Stop(), Clock(), Curve(), 0
         self._learning = 0.0  # seconds of learning, when the last round ended
@@ -473,6 +485,7 @@ class Run:
             self._scalars = None
 
     def _log(self, values: Mapping[str, float]) -> None:
+        self.log(values, self.done)
         if self._scalars is not None:
             with self._surviving(unless=lambda: False):
                 self._scalars.write(values, self.done)
@@ -483,7 +496,7 @@ class Run:
         """Return the current network as a model."""
         config = self.config
         about = {"rules": config.rules.to_dict(), "command": self.command, "seed": config.seed}
-        return self.learner.model({**about, **self._point(), **provenance()})
+        return self.learner.model({**about, **self._point(), **machine.provenance()})
 
     def agent(self, model: Model[Any]) -> Agent:
         return self.learner.agent(model)
@@ -497,12 +510,12 @@ class Run:
             near=points[-1]["elo"] if points else None,
             bots=config.eval_bots,
             half=config.eval_suite,
-            threads=config.eval_threads,
+            threads=min(getattr(config, "workers", 1), machine.cores()),
             advance=lambda spec, games: self._tell(f"{games:,} games against {spec}"),
         )
 
     def _evaluate(self, model: Model[Any], final: bool = False) -> ladder.Evaluation:
-        """Evaluate the network, keep it unless an earlier Elo lies above its interval; add a point.
+        """Evaluate the network, keep it unless the Elo of one kept before lies above; add a point.
 
         Return the evaluation, a ``final`` one that of the best network, by `final_games`.
         """
@@ -510,25 +523,23 @@ class Run:
         with self._compiling(), self.clock.during(COMPILING):
             self._wait(self._prepare())
         with self._compiling(), self._phase(EVALUATING), self.stop.watched():
-            elos = [p["elo"] for p in self.curve.evaluation if p[config.unit] != self.done]
-            result = self._measure(config.eval_games, model)
-            keeps = not file_of(best).exists() or result.high >= max(elos, default=-math.inf)
-            if keeps:
+            others = (p for p in self.curve.evaluation if p[config.unit] != self.done)
+            highest = max((p["elo"] for p in others if p["saved"]), default=-math.inf)
+            games = config.final_games if final else config.eval_games
+            result, saved = self._measure(games, model), False
+            if result.high >= highest or not file_of(best).exists():
                 with self._surviving(unless=self._ended):
                     model.save(best)
-                if final and config.final_games > config.eval_games:
-                    result = self._measure(config.final_games, model)
-            self._add_point(result)
-            if final and not keeps:
-                return self._measure(config.final_games, type(model).load(best))
-            return result
+                    saved = True
+            self._add_point(result, saved)
+            return result if saved or not final else self._measure(games, type(model).load(best))
 
-    def _add_point(self, result: ladder.Evaluation) -> None:
+    def _add_point(self, result: ladder.Evaluation, saved: bool) -> None:
         """Add an evaluation to the curve, in the place of another one of the same network."""
         points = self.curve.evaluation
         if points and points[-1][self.config.unit] == self.done:
             points.pop()
-        points.append({**self._point(), **result.to_dict()})
+        points.append({**self._point(), **result.to_dict(), "saved": saved})
         with self._surviving(unless=self._ended):
             write_json(self.folder / "curve.json", dataclasses.asdict(self.curve))
         values = {"elo": result.elo, "elo_low": result.low, "elo_high": result.high}
@@ -619,26 +630,26 @@ class Scalars:
 
     def __init__(self, folder: Path, step: int = 0) -> None:
         from tensorboard.compat.proto import event_pb2, summary_pb2
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
         self._event: Any = event_pb2.Event
         self._summary: Any = summary_pb2.Summary
         folder.mkdir(parents=True, exist_ok=True)
         now = time.time_ns()  # TensorBoard reads files in the order of their names
         path = folder / f"events.out.tfevents.{now // 10**9:010}.{now:019}"
-        self._log = Log.create(path, self._framed(file_version="brain.Event:2"))
+        self._log = Log.create(path)
+        self._records = RecordWriter(SimpleNamespace(write=self._log.append))
+        self._add(file_version="brain.Event:2")
         start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._log.append(self._framed(session_log=start, step=step + 1))
+        self._add(session_log=start, step=step + 1)
 
     def write(self, values: Mapping[str, float], step: int) -> None:
         numbers = [self._summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
-        self._log.append(self._framed(step=step, summary=self._summary(value=numbers)))
+        self._add(step=step, summary=self._summary(value=numbers))
 
-    def _framed(self, **content: Any) -> bytes:
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
-        record, event = io.BytesIO(), self._event(wall_time=time.time(), **content)
-        RecordWriter(record).write(event.SerializeToString())
-        return record.getvalue()
+    def _add(self, **content: Any) -> None:
+        event = self._event(wall_time=time.time(), **content)
+        self._records.write(event.SerializeToString())
 
     def close(self) -> None:
         self._log.close()

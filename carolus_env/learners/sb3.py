@@ -31,7 +31,7 @@ from carolus_env.bots.agent import drawn
 from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine import legal_masks
 from carolus_env.engine.chance import derived_seed
-from carolus_env.engine.observation import observe
+from carolus_env.engine.observation import length, observe
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States
 from carolus_env.envs.sb3 import CarolusVecEnv
@@ -94,8 +94,17 @@ class Sb3Config(RunConfig):
         done = round(progress * self.steps) + self.round_size(0)
         return LinearSchedule(self.learning_rate, 0.0, 1.0)(1 - done / self.steps)
 
+    @property
+    def memory(self) -> int:
+        return self.round_size(0) * (length(self.players) + 4 * ACTIONS)  # and their masks
+
     def check(self) -> None:
         super().check()
+        DecisionModel(self.size, random_weights(self.size, self.seed)).to_bytes()
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:  # CUDA where there is none, too
+            raise ValueError(f"device {self.device!r}: {error}") from None
         if self.batch_size == 1 or self.round_size(0) % self.batch_size == 1:
             raise ValueError(
                 f"envs times n_steps, {self.envs} x {self.n_steps}, leaves a batch of one decision "
@@ -179,10 +188,12 @@ class Sb3Learner(Learner):
         self.env.reset()
 
     def learn(self, first: int, count: int, rate: float, stop: Stop) -> int:
-        """Play a rollout, which ``stop`` ends, and learn from it."""
+        """Play a rollout, and learn from it; ``stop`` breaks it off, and nothing is learnt."""
         self.ppo.lr_schedule, begun = lambda remaining: rate, time.process_time()
         self.ppo.learn(count, lambda *_: not stop.is_set, reset_num_timesteps=False)
         self.cpu_seconds += time.process_time() - begun
+        if not self.ppo.rollout_buffer.full:  # broken off
+            self.ppo.num_timesteps = first
         return self.ppo.num_timesteps - first
 
     def metrics(self) -> dict[str, float]:
@@ -212,17 +223,14 @@ class Sb3Learner(Learner):
         return {**arrays, "steps": np.array([self.ppo.num_timesteps])}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        self.ppo.num_timesteps = int(arrays["steps"][0])
-        weights: dict[str, Tensor] = {}
-        moments: dict[int, dict[str, Tensor]] = {}
-        for name in arrays.keys() - {"steps"}:
-            kind, key, *moment = name.split("/")
-            tensor = torch.from_numpy(arrays[name])
-            if kind == "weights":
-                weights[key] = tensor
-            else:
-                tensor = tensor.reshape(()) if moment == ["step"] else tensor
-                moments.setdefault(int(key), {})[moment[0]] = tensor
+        weights, adam = {}, self.policy.optimizer.state_dict()
+        for name, array in arrays.items():
+            kind, *key = name.split("/")
+            if kind == "adam":
+                tensor = torch.from_numpy(array.reshape(()) if key[1] == "step" else array)
+                adam["state"].setdefault(int(key[0]), {})[key[1]] = tensor
+            elif kind == "weights":
+                weights[key[0]] = torch.from_numpy(array)
         self.policy.load_state_dict(weights)
-        groups = self.policy.optimizer.state_dict()["param_groups"]
-        self.policy.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.policy.optimizer.load_state_dict(adam)
+        self.ppo.num_timesteps = int(arrays["steps"][0])

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent
-from carolus_env.bots.network import find
+from carolus_env.bots.network import Selector, find
 from carolus_env.engine.rules import DISCS
 from carolus_env.learners import run
 from carolus_env.learners.run import Arrays, Learner, RunConfig
@@ -66,10 +66,6 @@ class SelfPlayConfig(RunConfig):
     )
 
     @property
-    def eval_threads(self) -> int:
-        return min(self.workers, machine.cores())
-
-    @property
     def size(self) -> Size:
         return Size(self.players, self.width, self.hidden, self.policy)
 
@@ -103,7 +99,7 @@ class SelfPlayConfig(RunConfig):
 
     def check(self) -> None:
         super().check()
-        self.first_weights()
+        NetworkModel(self.size, self.first_weights()).to_bytes()
 
 
 class Task(NamedTuple):
@@ -145,6 +141,12 @@ class SelfPlayLearner(ABC, Generic[C]):
             name.replace("weights/", "squares/"): np.full_like(array, first)
             for name, array in self.shared.items()
         }
+
+    def selector(self) -> Selector:
+        """Return what lists a decision's candidates and values them by the worker's weights."""
+        config, plans = self.config, WIDTHS.index(self.config.plans)
+        sizes = config.players, self.weights, plans, config.candidates
+        return Selector.of(*sizes, policy=config.policy)
 
     def own(self, index: int) -> Arrays:
         """Return the initial state that the worker with this index keeps, such as its games."""

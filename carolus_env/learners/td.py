@@ -26,7 +26,7 @@ from carolus_env.learners.selfplay import SelfPlayConfig, SelfPlayLearner, Stats
 from carolus_env.networks import network
 from carolus_env.networks.inputs import InputArrays, keep_inputs, restore_inputs
 from carolus_env.networks.network import NetworkModel, Weights
-from carolus_env.planning.plans import WIDTHS, list_candidates
+from carolus_env.planning.plans import list_candidates
 from carolus_env.system.arrays import F32, F64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, inlined, separate
 from carolus_env.system.options import option
@@ -111,13 +111,6 @@ def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     return True, bits
 
 
-@inlined
-def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
-    """Play the game in ``memory.state``; returns the number of positions kept."""
-    count, _ = play_on(_decide, roll_own, memory.state[0], bits, (memory, exploration))
-    return (count - 1) % LONGEST + 1
-
-
 @separate
 def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     """Move the value of the position in the network's inputs towards ``memory.target``.
@@ -175,7 +168,8 @@ def learn(
     """
     for g in range(starts.shape[0]):
         memory.state[0] = starts[g]
-        positions = _play_game(memory, exploration, streams[g])
+        count, _ = play_on(_decide, roll_own, memory.state[0], streams[g], (memory, exploration))
+        positions = (count - 1) % LONGEST + 1  # kept of the game
         stats[0] += 1
         stats[2] += positions - int64(memory.inputs.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)
@@ -190,12 +184,11 @@ class TdLearner(SelfPlayLearner[TdConfig]):
 
     def __init__(self, config: TdConfig) -> None:
         super().__init__(config)
-        plans, most, players = WIDTHS.index(config.plans), config.candidates, config.players
-        selector = Selector.of(players, self.weights, plans, most)
+        selector = self.selector()
         self._memory = Memory(
             selector,
             self.grouped("squares"),
-            InputArrays.new(LONGEST, players),
+            InputArrays.new(LONGEST, config.players),
             np.zeros((LONGEST, MAX_TEAMS)),
             np.zeros(LONGEST, np.bool_),
             network.Deltas.new(selector.net.activations),

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +33,7 @@ SUFFIX: Final = ".safetensors"
 _LISTED: Final = 6  # differences that an error text names
 
 
-class Sizes(Protocol):
-    """The size of a network: a dataclass of integers and booleans, which the file has by name."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the shape of each array of weights."""
-
-
-S = TypeVar("S", bound=Sizes)
+S = TypeVar("S", bound=Any)  # a dataclass of integers and booleans, with a method `shapes`
 
 
 class ModelError(ValueError):
@@ -72,15 +63,19 @@ class Model(Generic[S]):
             raise ModelError(f"the weights do not fit {self.size}: {listed}")
 
     def save(self, path: str | Path) -> None:
-        """Write ``path.safetensors``; an older file stays until the new one is complete.
+        """Write ``path.safetensors``; an older file stays until the new one is complete."""
+        write_file(file_of(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file; ModelError: it is larger than `LARGEST`.
 
         TypeError, ValueError: ``about`` holds something that JSON cannot, such as NaN.
         """
         own = {"sha256": self.digest(), "about": dict(self.about)}
         data = arrays.to_bytes(self.weights, {**self.versions(), **asdict(self.size), **own})
         if len(data) > LARGEST:
-            raise ModelError(f"{path}: a model of {len(data):,} bytes, allowed are {LARGEST:,}")
-        write_file(file_of(path), data)
+            raise ModelError(f"a model of {len(data):,} bytes, allowed are {LARGEST:,}")
+        return data
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

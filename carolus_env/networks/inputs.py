@@ -352,15 +352,6 @@ def _write_position_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) ->
     return _put(inputs, count, layout.moment + row * DISCS + int64(s["round"]) % DISCS)
 
 
-@kernel
-def stage_of(s: np.void) -> Int:
-    """Return the stage of the game: by the circle's regions, and whether a disc is due."""
-    stage = 0
-    for regions in SMALLER:
-        stage += int64(s["regions"] <= regions)
-    return stage + int64(s["phase"] == DISC) * (len(SMALLER) + 1)
-
-
 @separate
 def encode(s: np.void, layout: Any, inputs: Inputs) -> None:
     """Write the inputs of the network for ``s``, a game that is not over."""
@@ -370,7 +361,9 @@ def encode(s: np.void, layout: Any, inputs: Inputs) -> None:
     count = _write_player_rows(s, layout, inputs, count)
     count = _write_position_rows(s, layout, inputs, count)
     inputs.length[0] = _write_region_rows(s, layout, inputs, count)  # last: their number changes
-    inputs.stage[0] = stage_of(s)
+    inputs.stage[0] = int64(s["phase"] == DISC) * (len(SMALLER) + 1)
+    for regions in SMALLER:
+        inputs.stage[0] += int64(s["regions"] <= regions)
     write_features(s, inputs.team_features)
     width = _SCALES.shape[0]
     for role in range(int64(s["teams"])):
