@@ -195,7 +195,7 @@ def _check_files(options: EvaluateOptions) -> None:
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"--{name} {path}: cannot be written: {reason}") from error
-    if options.records and options.records.exists():
+    if options.records and options.records.exists() and not options.resume:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
