@@ -64,6 +64,7 @@ def _page(summary: Summary, drawn: str) -> str:
     if "stop_rule" in summary:
         notes.append(f"Stop rule: {summary['stop_rule']['text']}.")
     notes.append("Numbered columns: win rate in percent against the agent of that rank.")
+    notes.append("By place: win rate as the player who begins, as the next one, and so on.")
     if summary["deals"] < FEW_DEALS:
         notes.append(f"With only {summary['deals']} deals the intervals are a little too narrow.")
     heading, svg = _escaped(title(summary)), drawn[drawn.find("<svg") :]
@@ -248,9 +249,11 @@ def cross_table(summary: Summary) -> Table:
         shown = [Text(percent(rate), _colours(rate)) for rate in against]
         shown[rank - 1] = Text("-")
         taken = duration(summary["agents"][line.agent]["us_per_decision"])
-        rows.append([*cells, *shown, Text(taken)])
+        by_place = " ".join(percent(rate) for rate in summary["agents"][line.agent]["by_place"])
+        rows.append([*cells, *shown, Text(taken), Text(by_place)])
     ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
-    return Table(["#", "agent", "Elo [95 %]", "won %", *ranks, "a decision"], rows, [1])
+    heads = ("#", "agent", "Elo [95 %]", "won %", *ranks, "a decision", "won % by place")
+    return Table(heads, rows, [1])
 
 
 def pairings_table(summary: Summary) -> Table:

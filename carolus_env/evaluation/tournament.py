@@ -22,6 +22,7 @@ import numpy as np
 
 from carolus_env.bots import AgentLike
 from carolus_env.bots.registry import fingerprint, is_function
+from carolus_env.engine.chance import Deals
 from carolus_env.evaluation import games, journal, schedules
 from carolus_env.evaluation.games import ArenaError, PairingResult, Progress, Results
 from carolus_env.evaluation.ratings import ANCHOR, Ratings, rate
@@ -91,6 +92,8 @@ class Tournament:
         for pair, result in zip(plan.pairs, paired, strict=True):
             for k, win_rate in zip(pair, result.win_rate, strict=True):
                 rates[k].append(win_rate)
+        deals = Deals.of(plan.seed, np.arange(len(counted)))
+        first = deals.games(plan.rules, roll=False)["order"][:, 0].astype(np.int64)
         agents = []
         for k, spec in enumerate(plan.agents):
             seats = counted["table"] == k
@@ -101,6 +104,7 @@ class Tournament:
                     "spec": spec,
                     "rating": rated.of(k),
                     "win_share": float(np.mean(rates[k])),
+                    "by_place": games.rates_by_place(counted, k, first),
                     "mean_castles": float(counted["castles"][seats].mean()),
                     "games": int(seats.any(axis=-1).sum()),
                     "decisions": decisions,
