@@ -267,6 +267,15 @@ def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], named: s
         Plan(**{"rules": Rules(3), "agents": ("a", "b"), **given})
 
 
+def test_rates_by_place_are_a_half_between_equals_and_count_who_begins():
+    seatings = evaluation.pairing_tables(Rules(3), 1)
+    played = games_won(seatings, [[0]] * 6, 3).reshape(1, 1, 6)  # whoever sits there
+    for agent in (0, 1):
+        for first, rates in ((0, [1, 0.25, 0.25]), (1, [0.25, 0.25, 1])):  # seat 0 begins, is last
+            found = games.rates_by_place(played, agent, np.array([first]))
+            assert found == pytest.approx(rates) and np.mean(found) == pytest.approx(0.5)
+
+
 def test_a_plan_survives_json():
     plan = Plan(Rules(3, "deferred"), ("a", "b", "a"), "field", 77, 5, until=20)
     for one in (plan, Plan(Rules(2), ("a", "b"), test=evaluation.SequentialTest(-5, 5))):

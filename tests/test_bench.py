@@ -16,7 +16,7 @@ from carolus_env import bots, evaluation
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.evaluation import bench, ladder
-from carolus_env.evaluation.ratings import ANCHOR, ELO, rate
+from carolus_env.evaluation.ratings import ANCHOR, ELO, rate, rating_text
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -134,13 +134,15 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
     [(spec, results)] = games.items()
     [rung] = [rung for rung in ladder.rungs(players) if rung.spec == spec]
     wanted = rate(results["table"], results["shares"], results["deal"], 2, anchor=1)
-    elo, low, high = ladder.place(Rules(players), games)
+    elo, low, high, bound = ladder.place(Rules(players), games).values()
+    assert bound == ""
     # with three players, two line-ups of half as many games share the tournament's virtual deal
     assert elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)
     assert low == pytest.approx(rung.elo + wanted.low[0], abs=25)
     assert high == pytest.approx(rung.elo + wanted.high[0], abs=25)
     games = met(players, "greedy:errors=0.3", ["greedy:errors=0.75", "greedy"])
-    elo, low, high = ladder.place(Rules(players), games)
+    elo, low, high, bound = ladder.place(Rules(players), games).values()
+    assert bound == ""
     assert low < elo < high
     surplus = 0.0
     for rung in ladder.rungs(players):
@@ -148,6 +150,12 @@ def test_a_place_is_a_tournaments_rating_and_expects_what_was_won(players):
             own = (games[rung.spec]["shares"] * (games[rung.spec]["table"] == 0)).sum(axis=1)
             surplus += (own - win_rate(players, np.float64(elo - rung.elo))).sum()
     assert abs(surplus) < 3, "half of a virtual deal"
+
+
+def test_an_agent_that_lost_nothing_has_a_rating_with_one_end():
+    games = met(2, "value", ["random"], deals=3)
+    placed = ladder.place(Rules(2), games)
+    assert placed["bound"] == "above" and rating_text(placed) == f"above {placed['low']:.0f}"
 
 
 SOME = ("random", "greedy:errors=0.88", "greedy:errors=0.5", "greedy")

@@ -1,5 +1,6 @@
 """The commands: their names, bots in users' files, and two processes on one output."""
 
+import asyncio
 import errno
 import json
 import os
@@ -210,6 +211,33 @@ def test_a_dash_is_the_standard_stream_or_refused(words, code, said, tmp_path, m
     if "--json" in words and not code:
         assert json.loads(out)["games"] == 2
     assert {path.name for path in tmp_path.iterdir()} == {"bad.toml", "games.jsonl"}
+
+
+@pytest.mark.parametrize("way", ["notebook", "async"])
+def test_the_page_does_not_end_the_python_that_called_it(way, monkeypatch, capsys):
+    monkeypatch.setattr("carolus_env.play.server.serve", lambda *_: pytest.fail("it serves"))
+
+    async def called() -> int:
+        return commands.main(["play", "--no-open"])
+
+    if way == "notebook":  # as IPython and the interactive interpreter have it
+        monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+        assert commands.main(["play", "--no-open"]) == 2
+    else:
+        assert asyncio.run(called()) == 2
+    assert "in a notebook by `!carolus play`" in capsys.readouterr().err
+
+
+def test_a_tilde_in_a_path_is_the_home_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "games.jsonl").write_bytes((ROOT / "tests/golden/legal.jsonl.gz").read_bytes())
+    assert commands.main(["replay", "~/games.jsonl"]) == 0
+    assert "60 games, 0 differences" in capsys.readouterr().out
+    opened: list[str] = []
+    monkeypatch.setattr("carolus_env.play.session.GameFile", lambda path, _: opened.append(path))
+    monkeypatch.setattr("carolus_env.play.server.serve", lambda *_: 0)
+    assert commands.main(["play", "~/games.jsonl", "--no-open", "--port", "0"]) == 0
+    assert opened == [str(tmp_path / "games.jsonl")]
 
 
 def test_an_import_that_cannot_work_says_so_in_a_line(tmp_path):

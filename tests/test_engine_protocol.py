@@ -141,6 +141,15 @@ def test_our_engine_goes_on_after_an_error_and_rolls_ahead_by_the_seed():
     assert rolled[0] == rolled[2] != rolled[1]
 
 
+def test_a_request_that_is_too_long_gets_one_answer():
+    asked = protocol.message_line(protocol.request_for(7, placing()[0]))
+    for length in (protocol.LONGEST - 1, protocol.LONGEST, 3 * protocol.LONGEST):
+        answers = io.BytesIO()
+        positions.serve(bots.RandomBot(), io.BytesIO(b"x" * length + b"\n" + asked), answers)
+        wrong, right = map(json.loads, answers.getvalue().splitlines())
+        assert "not JSON" in wrong["error"] and right["id"] == 7
+
+
 def test_an_agent_that_prints_leaves_the_output_alone(tmp_path, monkeypatch, capsys):
     (tmp_path / "bot.py").write_text("def loud(*_):\n    print('LOUD')\n    raise KeyError(5)\n")
     given, output = protocol.message_line(protocol.request_for(1, placing()[0])), io.BytesIO()

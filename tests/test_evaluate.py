@@ -280,13 +280,34 @@ def test_it_plays_until_intervals_are_narrow_or_a_test_is_decided(run, tmp_path)
     assert (report["deals"], report["complete"]) == (8, True)
 
 
-def test_what_the_extra_has_is_asked_for_before_anything_is_played(run, tmp_path, monkeypatch):
-    words = "greedy", "random", "--out", str(tmp_path / "cup")
-    with monkeypatch.context() as bare:
-        bare.setattr(report, "find_spec", lambda name: None)
-        code, out, err = run(*words)
-    assert (code, out) == (1, "")
+def test_two_files_of_one_name_are_refused(run, tmp_path):
+    cup, words = tmp_path / "cup", ("greedy", "random", "--games", 2)
+    (cup / "inner").mkdir(parents=True)
+    for names in (
+        ("--json", tmp_path / "x", "--records", cup / ".." / "x"),
+        ("--json", cup / "games.jsonl", "--out", cup),
+        ("--out", cup, "--records", cup / "inner" / ".." / "summary.json"),
+    ):
+        code, out, err = run(*words, *names)
+        assert (code, out) == (2, "") and "is named twice: name another file" in err
+    assert [path.name for path in cup.iterdir()] == ["inner"]
+
+
+def test_without_matplotlib_the_report_has_no_pictures(run, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    code, out, err = run("greedy", "random", "--games", 4, "--out", tmp_path / "cup")
+    assert code == 0 and "W-D-L" in out
+    assert "matplotlib is missing; the picture in the report, which is left out, needs" in err
     assert "pip install 'carolus-env[evaluation]'" in err and err.count("\n") == 1
+    names = {path.name for path in (tmp_path / "cup").iterdir()}
+    assert names == {"games.jsonl", "report.html", "summary.json"}
+    page = (tmp_path / "cup" / "report.html").read_text()
+    assert "Pairings" in page and "<svg" not in page and 'role="img"' not in page
+
+
+def test_what_the_extra_has_is_asked_for_before_anything_is_played(tmp_path):
+    words = "greedy", "random", "--out", str(tmp_path / "cup")
     program = "import sys; sys.modules['rich'] = None; from carolus_env.commands import main; "
     program += "sys.exit(main(['evaluate', *sys.argv[1:]]))"
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
@@ -383,8 +404,8 @@ def test_the_protocol_rates_an_agent_and_counts_its_regret(run, tmp_path, monkey
         spec: games.results[(games.results["table"] == number).any(axis=1)]
         for number, spec in enumerate(two["opponents"], 1)
     }
-    elo, *interval = ladder.place(Rules(2), met)
-    assert (two["elo"], two["elo_ci95"]) == (elo, interval)
+    elo, *interval, bound = ladder.place(Rules(2), met).values()
+    assert (two["elo"], two["elo_ci95"], two["elo_bound"]) == (elo, interval, bound)
     assert f"2 players: {elo:+.0f} Elo" in out
     assert "regret of a decision 25.0 % (12.5 - 50.0) of a win" in out
 

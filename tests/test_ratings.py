@@ -425,6 +425,17 @@ def test_error_rates_are_about_those_stated(shares):
     assert 0.95 - slack < rates[1] < 0.99
 
 
+@pytest.mark.parametrize("games", [2, 6])
+def test_a_test_of_large_differences_errs_no_more_often_than_stated(games):
+    p = 0.8775  # the chance of a game, all of them independent, at which nElo is 400
+    assert schedules.NELO * (p - 0.5) / math.sqrt(p * (1 - p)) == pytest.approx(400, abs=0.1)
+    test, rng = SequentialTest(0, 400), np.random.default_rng(0)
+    for chance, right in ((0.5, schedules.NOT_STRONGER), (p, schedules.STRONGER)):
+        scores = rng.binomial(games, chance, (1000, 40)) / games
+        verdicts = [test.outcome(row, games).verdict for row in scores]
+        assert verdicts.count(right) > 0.95 * len(verdicts)
+
+
 def test_widening_is_the_published_boundary():
     rho = math.sqrt((-2 * math.log(0.05) + math.log(-2 * math.log(0.05)) + 1) / 500)
     for deals in (1, 50, 500, 20_000):

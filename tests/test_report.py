@@ -29,6 +29,7 @@ def agent(spec: str, elo: float, won: float, taken: float) -> dict[str, Any]:
         "rating": {"elo": elo, "low": elo - 20, "high": elo + 30, "bound": ""},
         "games": 80,
         "win_share": won,
+        "by_place": [won, won / 2],
         "decisions": 4000,
         "us_per_decision": taken,
         "mean_castles": 6.5,
@@ -113,10 +114,10 @@ class Page(HTMLParser):
 def test_the_cross_table_has_the_strongest_agent_first_and_is_complete_without_colours(capsys):
     rows = table_rows(three())
     assert rows == [
-        ["#", "agent", "Elo [95 %]", "won %", "1", "2", "3", "a decision"],
-        ["1", "mcts:sims=400", "334 [314, 364]", "90.0", "-", "80", ">99", "2.5 s"],
-        ["2", "greedy", "210 [190, 240]", "55.0", "20", "-", "90", "1.23 ms"],
-        ["3", "random", "0 [-20, 30]", "5.0", "<1", "10", "-", "2.5 us"],
+        ["#", "agent", "Elo [95 %]", "won %", "1", "2", "3", "a decision", "won % by place"],
+        ["1", "mcts:sims=400", "334 [314, 364]", "90.0", "-", "80", ">99", "2.5 s", "90 45"],
+        ["2", "greedy", "210 [190, 240]", "55.0", "20", "-", "90", "1.23 ms", "55 28"],
+        ["3", "random", "0 [-20, 30]", "5.0", "<1", "10", "-", "2.5 us", "5 2"],
     ]
     rates = {0: "0", 1e-9: "<1", 0.0051: "1", 0.994: "99", 0.9951: ">99", 1: "100"}
     for rate, shown in rates.items():  # only all wins are 100 %
@@ -253,7 +254,7 @@ def test_names_are_printed_as_they_are_on_terminals_of_any_width(width, monkeypa
     for name in NAMES:  # in two pairings, and once in the cross table
         assert text.count(name if width == 200 else name[:8]) >= 3
     words = " ".join(text.split())
-    assert words.count("left out, for want of width: ") == {40: 2, 60: 1, 200: 0}[width]
+    assert words.count("left out, for want of width: ") == {40: 2, 60: 2, 200: 0}[width]
     if width == 40:
         assert "width: W-D-L, games, castles, rounds, ended by" in words
         assert "width: 2, 3, a decision" in words

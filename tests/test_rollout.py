@@ -15,8 +15,9 @@ from carolus_env.commands import positions
 from carolus_env.engine import chance
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.play import playout
-from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
+from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules, action_parts
 from carolus_env.engine.state import States, pick
+from carolus_env.evaluation import Plan, Tournament, rollouts
 from carolus_env.evaluation.rollouts import (
     MOST_GAMES,
     PORTION,
@@ -32,6 +33,7 @@ from carolus_env.evaluation.rollouts import (
     value_function,
 )
 from carolus_env.notation import from_text, to_line
+from carolus_env.records import read_records
 
 PLAYERS = (2, 3, 4)
 
@@ -292,6 +294,76 @@ def test_candidates_are_all_discs_and_crowns_and_the_best_turns(players):
             else:
                 assert [turn[0] for turn in listed] == legal
     assert kinds == {"disc", "turn", "crown"}
+
+
+def test_ctrl_c_shows_what_was_rolled_out(capsys, monkeypatch):
+    [state] = [s for s in games(2, 80, 33) if s["phase"] == 2][:1]
+    play, calls = Sampler.play, 0
+
+    def stopped(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return play(*given)
+
+    monkeypatch.setattr(Sampler, "play", stopped)
+    assert positions.analyse([to_line(state), "--base", "random"]) == 130
+    out, err = capsys.readouterr()
+    assert "d1" in out and "\ninterrupted: " in out
+    shown = sum(int(row.split()[-1]) for row in out.splitlines()[2:-1])
+    assert f"interrupted: the {shown:,} games played before are shown" in err
+    calls = 2
+    assert positions.analyse([to_line(state), "--base", "random"]) == 130
+    assert capsys.readouterr().out == "", "nothing was played"
+    calls = 0
+    with pytest.raises(KeyboardInterrupt):  # for those who know no `Interrupted`
+        roll_out(state, options=Options(base="random"))
+
+
+def test_a_recorded_game_is_analysed_decision_by_decision(capsys, tmp_path, monkeypatch):
+    path, plan = tmp_path / "games.jsonl", Plan(Rules(3, "deferred"), ("greedy", "random"), deals=1)
+    Tournament(plan).run(records=path)
+    record = [record for _, record in read_records(path)][1]
+    words = [str(path), "--game", "2", "--base", "random", "--games", "4", "--most", "2"]
+    assert positions.analyse([*words, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    turns = [row for row in data["decisions"] if "E+" in row["choice"]]
+    assert all(row["cost"] == 0 for row in data["decisions"] if row["best"] == row["choice"])
+    steps = [e for e in record["events"] if action_parts(e.get("action", 0)).kind == "move"]
+    assert len(turns) == len(steps), "a turn is one decision"
+    assert [row["player"] for row in turns] == [event["player"] for event in steps]
+    for seat, player in enumerate(data["players"]):
+        costs = [row["cost"] for row in data["decisions"] if row["player"] == seat]
+        assert (player["decisions"], player["cost"]) == (len(costs), pytest.approx(sum(costs)))
+        assert player["rate"] == pytest.approx(np.mean(costs))
+    assert sorted(player["name"] for player in data["players"]) == [
+        "greedy",
+        "random #1",
+        "random #2",
+    ]
+    roll, calls = rollouts.roll_out, 0
+
+    def stopped(*given: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return roll(*given, **named)
+
+    monkeypatch.setattr(rollouts, "roll_out", stopped)
+    assert positions.analyse(words) == 130
+    out, err = capsys.readouterr()
+    assert f"2 of {len(data['decisions'])} decisions were rolled out" in err
+    assert "a decision" in out and data["decisions"][0]["choice"] in out
+    for words, text in (
+        ([str(path), "--game", "7"], "holds no game 7"),
+        ([str(path), "--move", "d1"], "--move needs a position"),
+        ([str(tmp_path / "none.jsonl")], "No such file"),
+        (["2 | 3", "--game", "2"], "--game needs a file of game records"),
+    ):
+        assert positions.analyse(words) == 2
+        assert text in capsys.readouterr().err
 
 
 def test_the_command_prints_a_table_and_json_or_what_is_wrong(capsys, tmp_path):

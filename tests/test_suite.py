@@ -282,6 +282,12 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(tiny, tmp_path, c
         Replay(json.loads(games.lines[k]))
 
 
+def test_all_suites_on_the_standard_output_are_one_document(tiny, capfd, monkeypatch):
+    monkeypatch.setattr(suite, "shipped", lambda players: tiny)
+    assert evaluate.main(["random", "--suite", "--json", "-"]) == 0
+    assert len(json.loads(capfd.readouterr().out)["suites"]) == 3
+
+
 class Fails(bots.Agent):
     """Raises an error once it is asked for more than one decision."""
 

@@ -15,7 +15,7 @@ from networks import random_model
 from carolus_env import bots, evaluation
 from carolus_env.bots import Agent, registry
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation import Plan, Tournament, games, tournament
+from carolus_env.evaluation import Plan, Tournament, games, journal, tournament
 from carolus_env.evaluation.ratings import Ratings
 from carolus_env.evaluation.schedules import SequentialTest, widening
 from carolus_env.records import read_records, replay
@@ -123,6 +123,92 @@ def test_records_of_all_games_replay(tmp_path):
         assert record["result"]["rounds"] == cup.results["rounds"][game]
     with pytest.raises(FileExistsError):
         played(plan, records=tmp_path / "records.jsonl.gz")
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz"])
+def test_every_game_is_in_the_records_once_after_a_kill_at_any_place(
+    tmp_path, small_blocks, monkeypatch, name
+):
+    plan, path, file = plan_of(2), tmp_path / name, tmp_path / "games"
+    played(plan, records=tmp_path / f"all-{name}")
+    append, blocks = journal.append, 0
+
+    def killed(*given: Any) -> None:
+        """Leave the records of a block without its results, and a part of another record."""
+        nonlocal blocks
+        blocks += 1
+        if blocks % 2:
+            with path.open("ab") as records:
+                records.write(path.read_bytes()[:100] if blocks % 4 == 3 else b"")
+            raise KeyboardInterrupt
+        append(*given)
+
+    monkeypatch.setattr(journal, "append", killed)
+    for _ in range(plan.games):
+        try:
+            played(plan, file, records=path, resume=True)
+            break
+        except KeyboardInterrupt:
+            pass
+    assert blocks > 5
+    first, second = (
+        [record for _, record in read_records(each)] for each in (tmp_path / f"all-{name}", path)
+    )
+    assert first == second and len(second) == plan.games
+
+
+def test_records_that_are_not_the_tournaments_stay(tmp_path):
+    file, path = tmp_path / "games", tmp_path / "records.jsonl"
+    played(plan_of(1), file, records=path)
+    played(plan_of(2), tmp_path / "more", records=tmp_path / "longer")
+    other = Plan(Rules(3), plan_of().agents, deals=1, seed=12)
+    played(other, records=tmp_path / "other")
+    full = path.read_text().splitlines(keepends=True)
+    for content in (
+        "".join(full[:-1]),  # fewer than were played
+        "".join(full[1:2] + full),
+        "notes of mine",
+        "notes\n" + "".join(full),
+        (tmp_path / "other").read_text(),
+    ):
+        path.write_text(content)
+        with pytest.raises(evaluation.ResultsFileError, match="do not end with game 17 of this"):
+            played(plan_of(2), file, resume=True, records=path)
+        assert path.read_text() == content
+    path.write_text("".join(full[5:]))
+    played(plan_of(2), file, resume=True, records=path)
+    longer = (tmp_path / "longer").read_text().splitlines()
+    assert path.read_text().splitlines() == longer[5:], "of a call that began without records"
+
+
+def test_a_tournament_goes_on_with_more_deals_as_if_it_had_had_them_from_the_start(tmp_path, rates):
+    def plan(deals: int) -> Plan:
+        return plan_of(deals, players=2, until=250)
+
+    more = plan(60)
+    full = played(more, tmp_path / "full")
+    assert len(full.counted) == 50, "the rule ends it"
+    played(plan(7), tmp_path / "games")
+    (tmp_path / "games").open("a").write('{"ga')  # a line that was cut off
+    again = Tournament(more)
+    again.run(file=tmp_path / "games", resume=True, notice=lambda text: None)
+    assert again.games == full.games
+    assert saved_games(tmp_path / "games") == saved_games(tmp_path / "full")
+    assert evaluation.read_games(tmp_path / "games").plan == more
+    with pytest.raises(evaluation.ResultsFileError, match="deals: 60 in the file, 59 here"):
+        played(plan(59), tmp_path / "games", resume=True)
+
+
+def test_a_plan_of_numpy_numbers_is_that_of_pythons(tmp_path):
+    numbers: Any = {"deals": np.int64(2), "seed": np.uint64(5), "until": np.float32(8)}
+    plan = Plan(Rules(np.int64(2)), ("random", "random"), **numbers)
+    same = Plan(Rules(2), ("random", "random"), deals=2, seed=5, until=8.0)
+    assert plan == same and str(plan) == str(same)
+    played(plan, tmp_path / "games")
+    test: Any = SequentialTest(np.int64(-5), np.float32(5))
+    assert json.dumps(dataclasses.asdict(test)) == '{"elo0": -5.0, "elo1": 5.0}'
+    with pytest.raises(TypeError, match="test must be a SequentialTest, got 5"):
+        Plan(Rules(2), ("a", "b"), test=5)  # type: ignore[arg-type]
 
 
 def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large():

@@ -23,7 +23,7 @@ from carolus_env.evaluation import bench, report, schedules, suite
 from carolus_env.evaluation.games import make_agents, refusal
 from carolus_env.system import command, files, untrusted
 from carolus_env.system.executors import InProcess, WorkerOptions, workers_of
-from carolus_env.system.machine import commit, provenance
+from carolus_env.system.machine import MissingExtraError, commit, provenance
 from carolus_env.system.options import UserError, argument, group, option
 
 GAMES = 1000
@@ -150,8 +150,12 @@ def _bench(options: EvaluateOptions, number: int | None, typed: str) -> None:
 
 def _bench_line(players: int, result: dict[str, Any]) -> str:
     low, high = result["elo_ci95"]
-    elo = f"{result['elo']:+.0f} Elo on the ladder ({low:+.0f} to {high:+.0f})"
-    line = f"to cite: {bench.NAME}, {players} players: {elo}"
+    texts = {
+        "": f"{result['elo']:+.0f} Elo on the ladder ({low:+.0f} to {high:+.0f})",
+        "above": f"above {low:+.0f} Elo on the ladder: it lost nothing",
+        "below": f"below {high:+.0f} Elo on the ladder: it won nothing",
+    }
+    line = f"to cite: {bench.NAME}, {players} players: {texts[result['elo_bound']]}"
     if "regret" not in result:
         return line
     mean, low, high = (100 * part for part in result["regret"]["all"][:3])
@@ -195,15 +199,21 @@ def _check_files(options: EvaluateOptions) -> None:
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"--{name} {path}: cannot be written: {reason}") from error
-    if options.records and options.records.exists():
+    own = [options.out / name for name in (GAMES_FILE, SUMMARY_FILE)] if options.out else []
+    named = [path.resolve() for path in (options.json, options.records, *own) if path]
+    for path in named:
+        if named.count(path) > 1:
+            raise UserError(f"{path} is named twice: name another file")
+    if options.records and options.records.exists() and not options.resume:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
 def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> evaluation.Tournament:
     """Play, and print and write what was played, whatever happened then."""
-    if options.out:
-        report.check_installed()
     _check_files(options)
+    if options.out and not report.has_pictures():
+        what = "the picture in the report, which is left out,"
+        command.note(str(MissingExtraError("matplotlib", what, "evaluation")))
     made = make_agents(options.agents)
     alone = files.locked(options.out) if options.out else contextlib.nullcontext()
     with alone, workers_of(options.work, plan.agents) as workers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 import threading
 import webbrowser
@@ -92,8 +94,11 @@ def _serve(options: PlayOptions, program: str) -> int:
         if error.name not in ("starlette", "uvicorn", "anyio"):
             raise
         raise MissingExtraError(error.name, "the page", "play") from error
+    if hasattr(sys, "ps1") or asyncio._get_running_loop() is not None:
+        text = "the page ends Python with itself: start `carolus play` as a program of its own"
+        raise UserError(f"{text}, in a notebook by `!carolus play`")
     files = []
-    for path in options.files:
+    for path in map(_expanded, options.files):
         try:
             files.append(GameFile(path, options.lost))
         except (OSError, RecordError) as error:
@@ -112,6 +117,10 @@ def _serve(options: PlayOptions, program: str) -> int:
     return server.serve(api, listening, program)
 
 
+def _expanded(path: str) -> str:
+    return os.path.expanduser(path)  # noqa: PTH111 - not all are paths
+
+
 def _terminal(options: PlayOptions) -> int:
     from carolus_env.play import terminal
 
@@ -122,7 +131,7 @@ def _terminal(options: PlayOptions) -> int:
     roster = Roster(options.bot)
     if options.files:
         try:
-            record = terminal.first_record(Path(options.files[0]))
+            record = terminal.first_record(Path(_expanded(options.files[0])))
         except OSError as error:
             raise UserError(f"{error.filename}: {error.strerror or error}") from error
         session = terminal.taken_up(record, roster)
@@ -158,7 +167,7 @@ def check(arguments: Sequence[str], program: str) -> int:
     """Replay, print, and return the exit code."""
     options = parse(ReplayOptions, arguments, program, _REPLAY).options
     games = differences = problems = 0
-    for path in options.files:
+    for path in map(_expanded, options.files):
         for line, entry in _entries(path):
             if isinstance(entry, str):
                 print(entry, file=sys.stderr)

@@ -27,6 +27,7 @@ from rich.text import Text
 
 from carolus_env.evaluation import ladder
 from carolus_env.evaluation.ladder import Evaluation
+from carolus_env.evaluation.ratings import rating_text
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.run import COMPILING, LEARNING, Progress, Run, RunConfig
 from carolus_env.system import command, untrusted
@@ -216,8 +217,7 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
 
 def _rating(result: Evaluation) -> str:
     regret = "" if result.regret is None else f", regret a decision {result.regret[0]:.1%}"
-    interval = f"{result.low:.0f} to {result.high:.0f}; planner: 0"
-    return f"Elo on the ladder {result.elo:.0f} ({interval}){regret}"
+    return f"Elo on the ladder {rating_text(vars(result))}; planner: 0{regret}"
 
 
 def _report(job: Job, result: Evaluation, seconds: dict[str, float], console: Console) -> None:

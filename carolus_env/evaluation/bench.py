@@ -68,8 +68,8 @@ def rating(played: Plan, results: Results) -> dict[str, Any]:
     rungs = played.agents[1:]
     tables = results["table"]
     met = {spec: results[(tables == k).any(axis=1)] for k, spec in enumerate(rungs, 1)}
-    elo, low, high = ladder.place(played.rules, met)
-    return {"elo": elo, "elo_ci95": [low, high], "opponents": list(rungs)}
+    elo, *ends, bound = ladder.place(played.rules, met).values()
+    return {"elo": elo, "elo_ci95": ends, "elo_bound": bound, "opponents": list(rungs)}
 
 
 def regret(agent: Agent, players: int) -> dict[str, Any]:

@@ -315,6 +315,23 @@ def deal_scores(games: Results, agent: int) -> F64:
     return scores
 
 
+def rates_by_place(games: Results, agent: int, first: Ints) -> list[float]:
+    """Return an agent's win rate at each place, from who begins, in ``(D, K, S)`` games.
+
+    ``first`` ``(D,)`` are the seats that begin. A game's score counts for all places of the agent,
+    in equal parts, so the rate is 0.5 between equals.
+    """
+    own = games["table"] == agent
+    players = own.shape[-1]
+    places = (np.arange(players) - first[:, None, None, None]) % players
+    parts = own / np.maximum(own.sum(axis=-1, keepdims=True), 1)
+    scores = (games["shares"] * own).sum(axis=-1, keepdims=True) * parts
+    at = np.broadcast_to(places, own.shape).ravel()
+    won, counted = (np.bincount(at, each.ravel(), players) for each in (scores, parts))
+    rates: list[float] = (won / np.maximum(counted, 1e-9)).tolist()
+    return rates
+
+
 def count_ends(results: Results) -> dict[str, int]:
     """Return the number of games by the reason for their end."""
     reasons, counts = np.unique(results["reason"], return_counts=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from carolus_env.engine.rules import REASON_NAMES
 from carolus_env.evaluation.games import Results, result_type
 from carolus_env.evaluation.schedules import Plan
-from carolus_env.system.files import Log, json_line, read_lines
+from carolus_env.system.files import Log, json_line, read_lines, write_file
 from carolus_env.system.machine import versions
 from carolus_env.system.untrusted import DataError, check, cut, expect, get, parse_json, shown
 
@@ -70,17 +71,24 @@ def begin(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Log:
 
 
 def resume(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> tuple[Log, Saved]:
-    """Open a file to go on after its last complete line; one of another tournament is refused."""
+    """Open a file to go on after its last complete line; one of another tournament is refused.
+
+    A plan that has more deals than the file's takes its place there.
+    """
     saved = read_games(path)
     old, new = ({**each.to_dict(), **each.rules.to_dict()} for each in (saved.plan, plan))
-    pairs = [(key, old[key], new[key]) for key in new if key != "rules"]
+    more = plan.deals > saved.plan.deals
+    pairs = [(k, old[k], new[k]) for k in new if k != "rules" and not (more and k == "deals")]
     pairs.append(("carolus-env", saved.versions.get("carolus-env"), versions()["carolus-env"]))
     unlike = [f"{key}: {a!r} in the file, {b!r} here" for key, a, b in pairs if a != b]
     if saved.plan.agents == plan.agents:
         unlike += changes(plan.agents, saved.sources, sources)
     if unlike:
         raise ResultsFileError(path, None, f"of another tournament: {'; '.join(unlike)}")
-    return Log(path, saved.size), saved
+    if more:
+        header, blocks = Path(path).read_bytes()[: saved.size].split(b"\n", 1)
+        write_file(path, json_line({**parse_json(header), "deals": plan.deals}) + blocks)
+    return Log(path, None if more else saved.size), saved
 
 
 def append(log: Log, plan: Plan, start: int, results: Results, wall: float) -> None:

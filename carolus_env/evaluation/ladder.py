@@ -4,7 +4,7 @@ An agent that plays a few rungs near its own strength has a rating on a scale th
 ``make ladder`` plays the rungs against each other and writes their ratings to ``ladder.json``.
 
     >>> [rung.spec for rung in ladder.nearest(2, -700.0, 3)]
-    >>> elo, low, high = ladder.place(Rules(2), {"greedy": results})
+    >>> ladder.place(Rules(2), {"greedy": results})["elo"]
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
     return (known[max(below, 0)].elo + known[min(above, len(known) - 1)].elo) / 2
 
 
-def place(rules: Rules, met: Mapping[str, Results]) -> tuple[float, float, float]:
+def place(rules: Rules, met: Mapping[str, Results]) -> dict[str, Any]:
     """Rate an agent by its games against rungs, whose ratings are taken as given.
 
     The prior is one drawn deal, which the rungs share. The interval covers the luck of these games,
@@ -93,7 +93,7 @@ def place(rules: Rules, met: Mapping[str, Results]) -> tuple[float, float, float
             every seating equally often. Games of the same deal share luck.
 
     Returns:
-        The rating in Elo points above `ANCHOR`, and the ends of its 95 % interval.
+        The rating, see `Ratings.of`, in Elo points above `ANCHOR`.
     """
     known = {rung.spec: rung.elo for rung in rungs(rules.players)}
     if not met:
@@ -110,7 +110,7 @@ def place(rules: Rules, met: Mapping[str, Results]) -> tuple[float, float, float
         fixed={k: known[spec] for k, spec in enumerate(met, 1)},
         prior=2 if rules.players == 3 else 1,  # a deal of two agents has two line-ups there
     )
-    return float(result.elo[0]), float(result.low[0]), float(result.high[0])
+    return result.of(0)
 
 
 # ------------------------------------------------------------------------------------ measuring
@@ -131,6 +131,7 @@ class Evaluation:
     elo: float  # points above `planner`, on the ladder
     low: float  # the ends of the rating's 95 % interval
     high: float
+    bound: str  # of `Ratings.bounds`: which end the games support alone
     rungs: list[str]  # that it was measured by
     # ``win_rate``, ``ci95`` and ``games`` against `planner`, each rung and other agent, in order
     results: dict[str, dict[str, Any]]
@@ -139,7 +140,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without those that were not measured."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
 def evaluate(
@@ -173,9 +174,9 @@ def evaluate(
     played: dict[str, Results] = {}
     met: dict[str, Results] = {}
 
-    def won(results: Results) -> tuple[float, ...]:
+    def won(results: Results) -> dict[str, Any]:
         result = pairing_result(("", ""), results)
-        return result.win_rate[0], *result.ci95[0]
+        return {"win_rate": result.win_rate[0], "ci95": [*result.ci95[0]], "games": len(results)}
 
     def play(spec: str, *, rung: bool = False) -> Results:
         """Play deals against an agent until the interval is narrow, or all are played."""
@@ -191,8 +192,11 @@ def evaluate(
 
         def enough() -> bool:
             results = np.concatenate(parts)
-            _, low, high = place(rules, {**met, spec: results}) if rung else won(results)
-            return high - low < (NARROW_ELO if rung else NARROW_RATE)
+            if rung:
+                placed = place(rules, {**met, spec: results})
+                return bool(placed["high"] - placed["low"] < NARROW_ELO)
+            low, high = won(results)["ci95"]
+            return bool(high - low < NARROW_RATE)
 
         # An agent that is not compiled holds the interpreter's lock, and may be a user's, which
         # expects to be alone.
@@ -205,32 +209,29 @@ def evaluate(
         played[spec] = np.concatenate(parts)
         return played[spec]
 
-    win_rate, *_ = won(play(ANCHOR))
-    if _FAR < win_rate < 1 - _FAR:
+    placed: dict[str, Any] = {}
+    if _FAR < won(play(ANCHOR))["win_rate"] < 1 - _FAR:
         met[ANCHOR] = played[ANCHOR]
-        elo, low, high = place(rules, met)
+        placed = place(rules, met)
     elif near is not None and _stands_near(agent, rules, near):
-        elo = near
+        placed["elo"] = near
     else:
-        elo = guess(agent, rules, _FEW, EVAL_SEED)
+        placed["elo"] = guess(agent, rules, _FEW, EVAL_SEED)
     while len(met) < MOST_RUNGS:
-        first, second = nearest(rules.players, elo, 2)
+        first, second = nearest(rules.players, placed["elo"], 2)
         if first.spec in met and len(met) >= 2:
             break
         spec = second.spec if first.spec in met else first.spec
         met[spec] = play(spec, rung=True)
-        elo, low, high = place(rules, met)
+        placed = place(rules, met)
     for spec in bots:
         play(spec)
-    results = {}
-    for spec, some in played.items():
-        win_rate, *ends = won(some)
-        results[spec] = {"win_rate": win_rate, "ci95": ends, "games": len(some)}
+    results = {spec: won(some) for spec, some in played.items()}
     regret = None
     if half is not None:
         measured = measure(shipped(rules.players), agent, half).summary()[ALL]
         regret = [measured.mean, measured.low, measured.high]
-    return Evaluation(elo, low, high, list(met), results, regret)
+    return Evaluation(**placed, rungs=list(met), results=results, regret=regret)
 
 
 def prepare(agent: Agent, rules: Rules) -> None:

@@ -62,9 +62,16 @@ class Ratings:
         return float(np.mean((ahead > 0) + 0.5 * (ahead == 0)))
 
     def of(self, agent: int) -> dict[str, Any]:
-        """Return an agent's rating for a tournament's summary: elo, low, high, bound."""
+        """Return an agent's rating as plain values: elo, low, high, bound."""
         numbers = {name: float(getattr(self, name)[agent]) for name in ("elo", "low", "high")}
         return {**numbers, "bound": self.bounds[agent]}
+
+
+def rating_text(rating: Mapping[str, Any]) -> str:
+    """Return a rating (`Ratings.of`) and its interval, or the one end that the games support."""
+    point, low, high = (round(rating[key]) for key in ("elo", "low", "high"))
+    ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
+    return ends.get(rating["bound"], rating["bound"])
 
 
 def rate(

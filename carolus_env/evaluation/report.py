@@ -24,9 +24,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from carolus_env.evaluation.games import Progress
+from carolus_env.evaluation.ratings import rating_text
 from carolus_env.evaluation.tournament import Summary, Tournament, anchor, labels
 from carolus_env.system.files import write_file
-from carolus_env.system.machine import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,17 +34,15 @@ if TYPE_CHECKING:
 FEW_DEALS: Final = 50  # with fewer the ratings' intervals are too narrow (docs/evaluation.md)
 
 
-def check_installed() -> None:
-    """Fail before a tournament is played if its report could not be written."""
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "a report", "evaluation")
+def has_pictures() -> bool:
+    """Return whether matplotlib is there, without which a report has no pictures."""
+    return find_spec("matplotlib") is not None
 
 
 def write_report(folder: Path, summary: Summary) -> list[Path]:
-    """Write a plot and a self-contained page; all are made before the first is written."""
-    check_installed()
-    files = _plots(standings(summary))
-    files["report.html"] = _page(summary, files["ratings.svg"].decode()).encode()
+    """Write plots and a self-contained page; all are made before the first is written."""
+    files = _plots(standings(summary)) if has_pictures() else {}
+    files["report.html"] = _page(summary, files.get("ratings.svg", b"").decode()).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_file(folder / name, data)
@@ -66,9 +64,11 @@ def _page(summary: Summary, drawn: str) -> str:
     if "stop_rule" in summary:
         notes.append(f"Stop rule: {summary['stop_rule']['text']}.")
     notes.append("Numbered columns: win rate in percent against the agent of that rank.")
+    notes.append("By place: win rate as the player who begins, as the next one, and so on.")
     if summary["deals"] < FEW_DEALS:
         notes.append(f"With only {summary['deals']} deals the intervals are a little too narrow.")
-    heading = _escaped(title(summary))
+    heading, svg = _escaped(title(summary)), drawn[drawn.find("<svg") :]
+    plot = re.sub("<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -81,9 +81,7 @@ def _page(summary: Summary, drawn: str) -> str:
 <h1>Carolus Magnus</h1>
 <p>{heading}</p>
 <h2>Ranking</h2>
-<div role="img" aria-label="ratings with their intervals">
-{re.sub("<metadata>.*?</metadata>", "", drawn[drawn.find("<svg") :], flags=re.DOTALL)}
-</div>
+{f'<div role="img" aria-label="ratings with their intervals">{plot}</div>' if plot else ""}
 {_table(cross_table(summary))}
 <p>{_escaped(" ".join(notes))}</p>
 <h2>Pairings</h2>
@@ -161,7 +159,7 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
             if beyond:
                 axes.plot(end, y, marker, color=BLUE, markersize=5)
         axes.annotate(
-            elo(line.rating),
+            printable(rating_text(line.rating)),
             (1, y),
             (8, 0),
             xycoords=axes.get_yaxis_transform(),
@@ -245,14 +243,17 @@ def cross_table(summary: Summary) -> Table:
         rates[i, j], rates[j, i] = pairing["win_rate"]
     lines, rows = standings(summary), []
     for rank, line in enumerate(lines, 1):
-        cells = map(Text, (str(rank), line.name, elo(line.rating), percent(line.won, 1)))
+        rating = printable(rating_text(line.rating))
+        cells = map(Text, (str(rank), line.name, rating, percent(line.won, 1)))
         against = [rates.get((line.agent, other.agent)) for other in lines]
         shown = [Text(percent(rate), _colours(rate)) for rate in against]
         shown[rank - 1] = Text("-")
         taken = duration(summary["agents"][line.agent]["us_per_decision"])
-        rows.append([*cells, *shown, Text(taken)])
+        by_place = " ".join(percent(rate) for rate in summary["agents"][line.agent]["by_place"])
+        rows.append([*cells, *shown, Text(taken), Text(by_place)])
     ranks = [str(rank) for rank, _ in enumerate(lines, 1)]
-    return Table(["#", "agent", "Elo [95 %]", "won %", *ranks, "a decision"], rows, [1])
+    heads = ("#", "agent", "Elo [95 %]", "won %", *ranks, "a decision", "won % by place")
+    return Table(heads, rows, [1])
 
 
 def pairings_table(summary: Summary) -> Table:
@@ -320,13 +321,6 @@ def title(summary: Summary) -> str:
 def spaced(name: object) -> str:
     """Return a key as words."""
     return str(name).replace("_", " ")
-
-
-def elo(rating: dict[str, Any]) -> str:
-    """Return a rating and its interval, or the one end that the games support."""
-    point, low, high = (round(rating[key]) for key in ("elo", "low", "high"))
-    ends = {"": f"{point} [{low}, {high}]", "below": f"below {high}", "above": f"above {low}"}
-    return ends.get(rating["bound"], printable(rating["bound"]))
 
 
 def percent(rate: float | None, digits: int = 0) -> str:

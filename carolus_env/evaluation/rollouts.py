@@ -50,6 +50,7 @@ ENDS: Final = {
     "best": "one candidate is surely the best",
     "error": "the errors are small enough",
     "games": "the budget of games is spent",
+    "interrupted": "interrupted",
 }
 
 
@@ -85,6 +86,14 @@ class Analysis:
     def games(self) -> int:
         """Number of games from all candidates together."""
         return sum(candidate.games for candidate in self.candidates)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a rollout; ``analysis`` is that of the games that were played."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        super().__init__()
+        self.analysis = analysis
 
 
 @dataclass(frozen=True)
@@ -142,6 +151,9 @@ def roll_out(
     Args:
         choices: candidates, each as its actions in order; None: those of `candidates`.
         progress: a function of the number of games played, all candidates together.
+
+    Raises:
+        Interrupted: on Ctrl-C, with what was computed.
     """
     options = Options() if options is None else options
     instance("options", options, Options, "rollouts.Options(...)")
@@ -167,7 +179,13 @@ def roll_out(
         left = np.flatnonzero(~samples.dropped)
         games = min(PORTION, options.games - done)
         numbers = np.tile(np.arange(done, done + games), len(left))
-        shares, played = sampler.play(pick(starts, np.repeat(left, games)), numbers)
+        try:
+            shares, played = sampler.play(pick(starts, np.repeat(left, games)), numbers)
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            ended = "interrupted"
+            break
         samples.add(left, shares.reshape(len(left), games, -1))
         done, decisions = done + games, decisions + played
         if progress is not None:
@@ -186,7 +204,11 @@ def roll_out(
             break
     order = samples.order()
     estimates = tuple(samples.estimate(row, order[0], compared[row]) for row in order)
-    return Analysis(estimates, samples.team, ended, decisions, time.perf_counter() - started)
+    spent = time.perf_counter() - started
+    analysis = Analysis(estimates, samples.team, ended, decisions, spent)
+    if ended == "interrupted":
+        raise Interrupted(analysis)
+    return analysis
 
 
 def looks_after(games: int) -> Iterator[int]:

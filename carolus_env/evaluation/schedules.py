@@ -22,6 +22,7 @@ import numpy.typing as npt
 from carolus_env.engine.rules import Rules
 from carolus_env.system import options
 from carolus_env.system.arrays import F64
+from carolus_env.system.options import REQUIRED, option
 
 SCHEDULES: Final = ("round_robin", "field")
 """Schedules of a tournament: every pair of agents; the first agent against each of the others."""
@@ -94,20 +95,19 @@ class Plan:
     Game ``n`` is of deal ``n // games_per_deal``: all pairs in turn, each in all its seatings.
     """
 
-    rules: Rules
-    agents: tuple[str, ...]
-    schedule: str = "round_robin"
-    deals: int = 500  # number of deals; with ``until`` or ``test``, at most this many
-    seed: int = 0  # to 2^64 - 1; no two share a deal. All pairs play the same deals
-    until: float | None = None
+    rules: Rules = option(REQUIRED, "the rules of all games", kind=object)
+    agents: tuple[str, ...] = option(REQUIRED, "the agents' names", kind=tuple)
+    schedule: str = option("round_robin", "which agents meet", among=(*SCHEDULES, ALONE))
+    deals: int = option(500, "number of deals; with a stop rule, at most", among=(1, MOST_GAMES))
+    seed: int = option(0, "no two share a deal; all pairs play the same", among=(0, 2**64 - 1))
+    until: float | None = option(None, "see `Tournament.standing`", kind=float, above=0)
     """Play until the 95 % interval of every rating, widened so that it holds at any time, is
     narrower than this, in Elo points."""
-    test: SequentialTest | None = None  # play until it knows whether agent 0 is stronger than 1
+    test: SequentialTest | None = option(None, "whether agent 0 is stronger than 1", kind=object)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "agents", tuple(self.agents))
+        options.check_fields(self)
         agents, schedule = len(self.agents), self.schedule
-        options.one_of("schedule", schedule, (*SCHEDULES, ALONE))
         if (agents == 1) != (schedule == ALONE) or not agents:
             needed = "one agent" if schedule == ALONE else "two agents or more"
             raise ValueError(f"schedule {schedule} needs {needed}, got {agents}")
@@ -116,12 +116,11 @@ class Plan:
                 f"{schedule} of {agents} agents has {self.games_per_deal:,} games a deal, at most "
                 f"{MOST_GAMES:,} are possible"
             )
-        options.whole_number("seed", self.seed, 0, 2**64 - 1)
         options.whole_number("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
-        if self.until is not None:
-            options.number("until", self.until, above=0)
-            if self.test is not None:
-                raise ValueError("a plan has one stop rule, until or test, got both")
+        test = SequentialTest() if self.test is None else self.test
+        options.instance("test", test, SequentialTest, "a SequentialTest")
+        if self.until is not None and self.test is not None:
+            raise ValueError("a plan has one stop rule, until or test, got both")
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -157,7 +156,7 @@ class Plan:
         When a test is asked changes only how many deals are played, not its verdict; intervals take
         longer, and are asked for at growing distances.
         """
-        least, part = (16, 16) if self.test else (50, 4) if self.until else (self.deals, 1)
+        least, part = (LEAST_DEALS, 16) if self.test else (50, 4) if self.until else (self.deals, 1)
         deals = 0
         while deals < self.deals:
             deals = min(deals + max(least, math.ceil(deals / part)), self.deals)
@@ -179,10 +178,8 @@ class Plan:
         """Read what `to_dict` wrote; a ValueError names what is missing, unknown or impossible."""
         try:
             values = {field.name: data[field.name] for field in fields(cls)}
-            agents, test = values["agents"], values["test"]
-            if not isinstance(agents, list) or not all(isinstance(name, str) for name in agents):
-                raise ValueError(f"agents must be a list of texts, got {agents!r}")
             values["rules"] = Rules.from_dict(values["rules"])
+            test = values["test"]
             values["test"] = None if test is None else SequentialTest(**test)
             return cls(**values)
         except KeyError as error:
@@ -216,6 +213,7 @@ ERROR_RATE: Final = 0.05
 """Chance of accepting H1 where ``nElo = elo0``, and H0 where ``nElo = elo1``; that with which
 intervals ever leave out the true value."""
 MOST_ELO: Final = 2000
+LEAST_DEALS: Final = 16  # of a test: the likelihood of a few says more than they do
 BEST_DEALS: Final = 500  # at which `widening` is least, compared with any other choice
 _TOLERANCE: Final = 1e-9
 
@@ -238,15 +236,13 @@ class SequentialTest:
     each hypothesis. Its error rates are asymptotic.
     """
 
-    elo0: float = 0.0
-    elo1: float = 20.0
+    elo0: float = option(0.0, "nElo of H0, at most", among=(-MOST_ELO, MOST_ELO))
+    elo1: float = option(20.0, "nElo of H1, at least", among=(-MOST_ELO, MOST_ELO))
 
     def __post_init__(self) -> None:
-        for name in ("elo0", "elo1"):
-            value = options.number(f"test: {name}", getattr(self, name), -MOST_ELO, MOST_ELO)
-            object.__setattr__(self, name, value)
+        options.check_fields(self)
         if not self.elo0 < self.elo1:
-            raise ValueError(f"test: elo0 must be below elo1, got {self.elo0!r} and {self.elo1!r}")
+            raise ValueError(f"elo0 must be below elo1, got {self.elo0!r} and {self.elo1!r}")
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -280,12 +276,13 @@ class SequentialTest:
     def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
         """Return the outcome on the first agent's deal scores ``(D,)``, each of as many ``games``.
 
-        The first deal after which a bound is reached decides. Later deals do not change it, so it
-        does not matter when, or how often, one asks.
+        The first deal, from `LEAST_DEALS` on, after which a bound is reached decides. Later deals
+        do not change it, so it does not matter when, or how often, one asks.
         """
         path = self.path(scores, games)
         lower, upper = self.bounds
-        reached = np.flatnonzero((path <= lower) | (path >= upper))
+        beyond = (path <= lower) | (path >= upper)
+        reached = np.flatnonzero(beyond & (np.arange(1, len(path) + 1) >= LEAST_DEALS))
         deals = int(reached[0]) + 1 if len(reached) else len(path)
         ratio = float(path[deals - 1]) if deals else 0.0
         verdict = STRONGER if ratio >= upper else NOT_STRONGER if ratio <= lower else UNDECIDED

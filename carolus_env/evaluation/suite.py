@@ -344,28 +344,32 @@ def measure_agents(
         "suites": [],
         "left_out": {n: left for n, some in reasons.items() if (left := sorted({*some} - {""}))},
     }
-    for suite in suites:
-        for reason in () if quiet else results["left_out"].get(suite.players, ()):
-            print(f"Left out of {suite.players} players: {reason}")
-        measured: list[Measured] = []
-        try:
-            for agent, reason in zip(agents, reasons[suite.players], strict=True):
-                if not reason:
-                    measured.append(measure(suite, agent, HALF))
-        except Exception as error:  # a user's agent can fail in any way
-            raise agent_error(error, agent.name, f" failed with {message(error)}") from error
-        finally:
-            if measured:
-                results["suites"].append(_as_data(measured))
-                if not quiet:
-                    print(table(measured))
-                if out:
-                    path = out / f"worst_{suite.players}p.jsonl"
-                    write_records(path, [record for each in measured for record in records(each)])
+    try:
+        for suite in suites:
+            for reason in () if quiet else results["left_out"].get(suite.players, ()):
+                print(f"Left out of {suite.players} players: {reason}")
+            measured: list[Measured] = []
+            try:
+                for agent, reason in zip(agents, reasons[suite.players], strict=True):
+                    if not reason:
+                        measured.append(measure(suite, agent, HALF))
+            except Exception as error:  # a user's agent can fail in any way
+                raise agent_error(error, agent.name, f" failed with {message(error)}") from error
+            finally:
+                if measured:
+                    results["suites"].append(_as_data(measured))
                     if not quiet:
-                        print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
-                for file in filter(None, (json, out and out / RESULT_FILE)):
-                    write_json(file, results)
+                        print(table(measured))
+                    if out:
+                        path = out / f"worst_{suite.players}p.jsonl"
+                        worst = [record for each in measured for record in records(each)]
+                        write_records(path, worst)
+                        if not quiet:
+                            print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
+                        write_json(out / RESULT_FILE, results)
+    finally:
+        if json and results["suites"]:  # once: it may be the standard output
+            write_json(json, results)
 
 
 def _as_data(measured: Sequence[Measured]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,10 +22,12 @@ import numpy as np
 
 from carolus_env.bots import AgentLike
 from carolus_env.bots.registry import fingerprint, is_function
+from carolus_env.engine.chance import Deals
 from carolus_env.evaluation import games, journal, schedules
 from carolus_env.evaluation.games import ArenaError, PairingResult, Progress, Results
 from carolus_env.evaluation.ratings import ANCHOR, Ratings, rate
 from carolus_env.evaluation.schedules import Plan
+from carolus_env.records import Record, RecordError, read_records, scan_records, write_records
 from carolus_env.records.record import is_gzip, record_line
 from carolus_env.system import executors
 from carolus_env.system.executors import InProcess, Workers
@@ -89,6 +92,8 @@ class Tournament:
         for pair, result in zip(plan.pairs, paired, strict=True):
             for k, win_rate in zip(pair, result.win_rate, strict=True):
                 rates[k].append(win_rate)
+        deals = Deals.of(plan.seed, np.arange(len(counted)))
+        first = deals.games(plan.rules, roll=False)["order"][:, 0].astype(np.int64)
         agents = []
         for k, spec in enumerate(plan.agents):
             seats = counted["table"] == k
@@ -99,6 +104,7 @@ class Tournament:
                     "spec": spec,
                     "rating": rated.of(k),
                     "win_share": float(np.mean(rates[k])),
+                    "by_place": games.rates_by_place(counted, k, first),
                     "mean_castles": float(counted["castles"][seats].mean()),
                     "games": int(seats.any(axis=-1).sum()),
                     "decisions": decisions,
@@ -192,15 +198,17 @@ class Tournament:
                 pickled, and a script that guards its main part (``if __name__ == ...``). Or
                 workers that the caller has and closes, as `system.executors.Cluster`.
             file: results file to write (docs/formats.md), block by block.
-            resume: go on with the tournament in ``file``, if it exists.
+            resume: go on with the tournament in ``file``, if it exists; ``plan`` may have more
+                deals than it had there.
             records: file of game records to write, of the games that this call plays; compressed
-                if its name ends in ``.gz``.
+                if its name ends in ``.gz``. With ``resume`` it may exist, and is gone on with.
             notice: a function of a line for the user.
 
         Raises:
             ArenaError: when an agent fails, or breaks the rules, or a worker dies.
-            BusyError: when another process plays into ``file``.
-            ResultsFileError: when ``file`` is of another tournament, or exists without ``resume``.
+            BusyError: when another process plays into ``file`` or ``records``.
+            ResultsFileError: when ``file`` or ``records`` is of another tournament, or ``file``
+                exists without ``resume``.
             ValueError: for an impossible number of workers, or agents that cannot be sent to them.
             OSError: when a file cannot be written.
             KeyboardInterrupt: on Ctrl-C. As after any error, finished blocks stay counted and,
@@ -215,7 +223,10 @@ class Tournament:
                 stack.enter_context(locked(file))
                 saving = stack.enter_context(self._open(file, resume, notice))
             if records is not None:
-                logging = stack.enter_context(Log.create(records))
+                stack.enter_context(locked(records))
+                goes_on = resume and Path(records).exists()
+                log = _open_records(records, self.plan, self.games) if goes_on else None
+                logging = stack.enter_context(log or Log.create(records))
             self.complete, since = False, time.perf_counter()
             for block in play_plan(
                 self.plan,
@@ -399,12 +410,49 @@ def _player(
             plan.fixtures(start, stop), made, plan.rules, seed=plan.seed, progress=advance
         )
         seconds, lines = time.perf_counter() - begun, []
-        for row, game in enumerate(actions if records else ()):
-            deal, seating = int(results["deal"][row]), int(results["seating"][row])
-            names = [plan.agents[agent] for agent in results["table"][row]]
-            about = {"game": start + row, "deal": deal, "seating": seating, "agents": names}
-            record = games.game_record(plan.rules, plan.seed, deal, game)
+        for number, game in enumerate(actions if records else (), start):
+            about = _about(plan, number)
+            record = games.game_record(plan.rules, plan.seed, about["deal"], game)
             lines.append(record_line({**record, **about}))
         return Block(start, results, seconds, lines)
 
     return play
+
+
+# ------------------------------------------------------------------------------------ records
+
+
+def _about(plan: Plan, number: int) -> dict[str, Any]:
+    """Return what the record of a game says of its place in the tournament."""
+    _, [deal], [seating], [table] = plan.fixtures(number, number + 1)
+    names = [plan.agents[agent] for agent in table]
+    about = {"game": number, "seed": plan.seed, "deal": int(deal), "seating": int(seating)}
+    return {**about, "agents": names}
+
+
+def _open_records(path: str | os.PathLike[str], plan: Plan, games: int) -> Log:
+    """Open a file of the tournament's records after the game before number ``games``.
+
+    A block's records are written before its results, so a process that is killed may leave more of
+    them, and a part of one: these are taken out.
+    """
+    numbers = [_number_of(record, plan) for _, record in scan_records(os.fspath(path))]
+    known = numbers[:-1] if numbers[1:] and numbers[-1] < 0 else numbers
+    first = known[0] if known else games
+    kept = games - first
+    if -1 in known or known != [*range(first, first + len(known))] or not 0 <= kept <= len(known):
+        text = f"exists, and its records do not end with game {games - 1} of this tournament"
+        raise journal.ResultsFileError(path, None, f"{text}: name another file")
+    if kept < len(numbers):
+        records = read_records(os.fspath(path))
+        write_records(os.fspath(path), (record for _, record in islice(records, kept)))
+    return Log(path)
+
+
+def _number_of(record: Record | RecordError, plan: Plan) -> int:
+    """Return the number of the game of a record; -1: it is none of the tournament's."""
+    number = record.get("game") if isinstance(record, dict) else None
+    if isinstance(record, dict) and type(number) is int and 0 <= number < plan.games:
+        about = {**_about(plan, number), "rules": plan.rules.to_dict()}
+        return number if record.items() >= about.items() else -1
+    return -1
