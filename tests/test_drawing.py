@@ -13,7 +13,7 @@ from strategies import history, rules, sample, seeds
 import carolus_env as ce
 from carolus_env import engine
 from carolus_env.drawing import pieces
-from carolus_env.drawing.board import board_svg
+from carolus_env.drawing.board import LAYOUTS, board_svg
 from carolus_env.drawing.pieces import _DARK, _LIGHT, CLAN_STYLES, GOLD, TEAM_STYLES, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
 from carolus_env.notation.descriptions import board_words
@@ -48,6 +48,18 @@ def test_steps_once_around_lead_to_the_same_region():
     [one] = [g for g in groups(drawn(around, legal=True), "region") if g.get("data-region") == "1"]
     result = [one.get(f"data-{name}") for name in ("region", "steps", "action")]
     assert result == ["1", f"1,{1 + around['regions']}", str(FIRST_MOVE)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_pictures_of_every_size_have_even_sides_as_videos_need(layout, players):
+    state = engine.new_games(Rules(players), 1, seed=0)[0]
+    for width in (*range(1, 60, 7), 301, 640, 799, 800, 1920, 20_000):
+        root = drawn(state, layout=layout, width=width)
+        sides = [int(root.get(side)) for side in ("width", "height")]
+        across, down = map(float, root.get("viewBox").split()[2:])
+        assert sides[0] - width in (-1, 0, 1) and not any(side % 2 for side in sides)
+        assert abs(sides[1] - max(2, width * down / across)) <= 2 * max(1, down / across)
 
 
 @given(rules, seeds, sampled_from(["wide", "narrow"]))

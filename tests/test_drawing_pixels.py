@@ -38,9 +38,9 @@ def boards():
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
 @pytest.mark.parametrize("layout", ["narrow", "wide"])
 def test_pixels_are_as_wide_as_wished_and_fill_their_corners(layout, theme):
-    pixels = board_pixels(sample_state(), width=301, layout=layout, theme=theme)
+    pixels = board_pixels(sample_state(), width=302, layout=layout, theme=theme)
     height, width, channels = pixels.shape
-    assert (width, channels, pixels.dtype) == (301, 3, np.uint8)
+    assert (width, channels, pixels.dtype) == (302, 3, np.uint8)
     assert (height > width) == (layout == "narrow")
     corners = {bytes(pixels[y, x]).hex() for x in (0, -1) for y in (0, -1)}
     assert corners == {BACKGROUNDS[theme].removeprefix("#")}

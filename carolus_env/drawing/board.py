@@ -54,7 +54,8 @@ def board_svg(
         legal: highlight the legal choices of the player to move.
         last: the state before the last decision, and its action; described in words.
         turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
-        width: the element's width in pixels; None leaves it to the page.
+        width: the element's width in pixels; None leaves it to the page. Width and height are made
+            even, as videos need.
     """
     scene = Scene(state, names, legal, last, turn)
     one_of("theme", theme, pieces.THEMES)
@@ -62,8 +63,8 @@ def board_svg(
     (across, down), circle, panels = _places(layout, scene.rules.players)
     size = ""
     if width is not None:
-        whole_number("width", width, 1, 20_000)
-        size = f' width="{width}" height="{max(1, round(width * down / across))}"'
+        width = _even(whole_number("width", width, 1, 20_000))
+        size = f' width="{width}" height="{_even(width * down / across)}"'
     if scene.player is None:
         title = descriptions.outcome(state, scene.names)
     else:
@@ -82,6 +83,11 @@ def board_svg(
     for seat, place in enumerate(panels):
         parts += _group(f' class="seat" data-seat="{seat}"', *place, _panel(scene, seat))
     return "".join(parts) + "</svg>"
+
+
+def _even(pixels: float) -> int:
+    """Return an even number near it, at least 2: videos and their players take no others."""
+    return 2 * max(1, round(pixels / 2))
 
 
 def _group(mark: str, x: float, y: float, scale: float, elements: Iterable[str]) -> Iterator[str]:
