@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train kernels test bounds coverage test-all gpu oldest test-oldest lint lint-page format-page tables docs ladder faults signatures integrations clean
+.PHONY: setup train kernels test bounds coverage test-all gpu oldest test-oldest newest lint lint-page format-page tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -68,15 +68,17 @@ gpu: setup
 	$(RUN) tests/on_gpu.py --libraries
 	$(RUN) -m benchmarks.gpu $(ARGS)
 
-# The oldest versions that pyproject.toml allows and this Python has, in an environment of their
-# own (by uv, and with its own kernels): first steps of every interface, then the quick tests.
+# First steps of every interface, agent and learner, in an environment of other versions (by uv):
+# code of its own, which is hardly optimised, since that takes half of the time.
+FIRST_STEPS = NUMBA_OPT=0 NUMBA_CACHE_DIR=$(CURDIR)/$(1)/first PYTHONPATH=. \
+    $(1)/bin/python tests/first_steps.py
+
+# The oldest versions that pyproject.toml allows and this Python has.
 OLDEST := .venv-oldest
-oldest test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
+test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
 
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/carolus warmup engine batch aec gym vector sb3 evaluation
-	$(OLDEST)/bin/python train.py --help | grep -e --learning-rate
-	$(OLDEST)/bin/python evaluate.py greedy random --games 12 --workers 1
+	$(call FIRST_STEPS,$(OLDEST))
 
 test-oldest: oldest
 	$(OLDEST)/bin/python -m pytest $(TOGETHER) -m "not slow" --durations=25 $(ARGS)
@@ -87,6 +89,33 @@ $(OLDEST)/.installed: $(VENV)/.installed
 	$(RUN) -m uv pip install --quiet --python $(OLDEST) --constraint constraints.txt torch
 	$(RUN) -m uv pip install --quiet --python $(OLDEST) --constraint constraints.txt \
 	    --resolution lowest-direct --only-binary :all: --no-binary carolus-env --editable '.[dev]'
+	@touch $@
+
+# The newest Python on this machine and the newest versions of all but PyTorch, where whatever
+# warns that it will change is an error: `make newest ARGS=all` runs all tests, and takes PyTorch
+# with gigabytes of CUDA where this Python has no other; NEWEST_PYTHON is another interpreter.
+NEWEST_PYTHON ?= $(shell for minor in 14 13 12 11; do \
+    for python in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python; do \
+        "$$python" -c "import sys; print(sys.executable)" 2>/dev/null && exit; done; done)
+ifneq ($(filter newest,$(MAKECMDGOALS)),)
+NEWEST := .venv-newest-$(shell $(NEWEST_PYTHON) -c "import platform as p; print(p.python_version())")
+endif
+STRICT := PYTHONWARNINGS=error::DeprecationWarning,error::PendingDeprecationWarning,error::FutureWarning
+ALL_TESTS = NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest $(TOGETHER)
+
+newest: $(NEWEST)/.installed$(ARGS)
+	$(STRICT) $(if $(ARGS),$(ALL_TESTS) --durations=25,$(call FIRST_STEPS,$(NEWEST)))
+
+$(NEWEST)/.installed$(ARGS): $(VENV)/.installed
+	$(RUN) -m uv venv --quiet --clear --no-python-downloads --python $(NEWEST_PYTHON) $(NEWEST)
+	@touch $(NEWEST)/left-out
+	@if [ -z "$(ARGS)" ] && $(RUN) -m uv pip install --dry-run --python $(NEWEST) \
+	        --constraint constraints.txt torch 2>&1 | grep -q nvidia; then \
+	    printf '%s; python_version < "3"\n' torch stable-baselines3 sb3-contrib \
+	        > $(NEWEST)/left-out; \
+	fi
+	$(RUN) -m uv pip install --quiet --python $(NEWEST) --constraint constraints.txt \
+	    --override $(NEWEST)/left-out --editable '.[dev]'
 	@touch $@
 
 lint: setup
@@ -141,5 +170,5 @@ integrations: setup
 	$(RUN) tests/integrations.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .venv-newest-* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -318,6 +318,9 @@ make integrations ARGS=pufferlib
 make ladder
 make lint
 make lint-page
+make newest
+make newest ARGS=all
+make newest ARGS=all NEWEST_PYTHON=python3.12
 make signatures
 make tables
 make test
