@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 KEYS = {"Enter": "\ue007", "ArrowRight": "\ue014", "End": "\ue010"}
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of a reference, by the standard
+STROKES = ("keyDown", "keyUp")
 SECONDS = 60  # to start, and to wait
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -60,23 +60,22 @@ class Tab:
 
     def leave(self, function: str, *args: Any) -> None:
         """Call a function that leads to another page, and wait for that."""
-        self.run("() => { window.isLeft = true; }")
+        self.run("() => { document.isLeft = true; }")
         self.run(f"(...args) => {{ setTimeout(() => ({function})(...args)); }}", *args)
         until(lambda: self.run(THERE), "other page")
 
     def click(self, selector: str) -> None:
-        """Click the middle of the first element in sight that fits."""
-        found = self.run(
-            "(what) => [...document.querySelectorAll(what)].find(" + IN_SIGHT, selector
-        )
-        assert found is not None, selector
-        element = found[ELEMENT]
-        self._send("ElementClick", {"id": element}, "element", element, "click")
+        """Click the middle of the first element that fits and is not covered."""
+        x, y = until(lambda: self.run(UNCOVERED, selector), selector)
+        moves = [{"type": "pointerMove", "x": x, "y": y}, {"type": "pointerDown", "button": 0}]
+        self._act("pointer", *moves, {"type": "pointerUp", "button": 0})
 
     def press(self, key: str) -> None:
-        strokes = [{"type": kind, "value": KEYS.get(key, key)} for kind in ("keyDown", "keyUp")]
-        keyboard = {"type": "key", "id": "keyboard", "actions": strokes}
-        self._send("PerformActions", {"actions": [keyboard]}, "actions")
+        self._act("key", *({"type": kind, "value": KEYS.get(key, key)} for kind in STROKES))
+
+    def _act(self, kind: str, *actions: Any) -> None:
+        device = {"type": kind, "id": kind, "actions": actions}
+        self._send("PerformActions", {"actions": [device]}, "actions")
 
     def resize(self, width: int, height: int) -> None:
         """Give the page this size."""
@@ -91,8 +90,17 @@ class Tab:
         return base64.b64decode(self._send("TakeScreenshot", None, "screenshot"))
 
 
-THERE = "() => !window.isLeft && document.readyState === 'complete'"
-IN_SIGHT = "(each) => each.checkVisibility() && each.getBoundingClientRect().width)"
+THERE = "() => !document.isLeft && document.readyState === 'complete'"
+UNCOVERED = """(selector) => {
+    for (const each of document.querySelectorAll(selector)) {
+        each.scrollIntoView({ block: "center", inline: "center" });
+        const box = each.getBoundingClientRect();
+        const middle = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+        const hit = document.elementFromPoint(...middle);
+        if (box.width && each.contains(hit)) return middle.map(Math.round);
+    }
+    return null;
+}"""
 
 
 class ChromiumTab(Tab):
@@ -105,19 +113,23 @@ class ChromiumTab(Tab):
         return self._tab.evaluate(f"(args) => ({function})(...args)", list(args))
 
     def click(self, selector: str) -> None:
-        self._tab.locator(selector).locator("visible=true").first.click()
+        self._tab.mouse.click(*until(lambda: self.run(UNCOVERED, selector), selector))
 
     def resize(self, width: int, height: int) -> None:
         self._tab.set_viewport_size({"width": width, "height": height})
 
 
 class WebKitTab(Tab):
-    """The same with a frame for the sizes of phones: no window of GTK's is as narrow."""
+    """The same with a frame in ``host`` for the sizes of phones: no window here is as narrow."""
+
+    def __init__(self, send: Any, host: str) -> None:
+        super().__init__(send)
+        self._host = host
 
     def resize(self, width: int, height: int) -> None:
+        self._send("", {"url": self._host}, "url")
         if width >= NARROWEST:
             return super().resize(width, height)
-        self._send("", {"url": "about:blank"}, "url")
         frame = self.run(FRAME, width, height)
         self._send("", {"id": frame}, "frame")
         return None
@@ -128,8 +140,8 @@ FRAME = """(width, height) => {
     const frame = document.createElement("iframe");
     frame.width = width;
     frame.height = height;
-    frame.style.border = 0;
-    document.body.append(frame);
+    frame.style.border = document.body.style.margin = 0; // points on it are the window's
+    document.body.replaceChildren(frame);
     return frame;
 }"""
 
@@ -225,7 +237,7 @@ def webkit() -> Iterator[Tab]:
         options = {"binary": str(MINI_BROWSER), "args": ["--automation"]}
         wanted = {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": options}}}
         session.append(send("NewSession", wanted, "")["sessionId"])
-        yield WebKitTab(send)
+        yield WebKitTab(send, f"http://127.0.0.1:{port}/status")
         send("DeleteSession", None)
 
 
