@@ -30,8 +30,8 @@ from carolus_env.engine.rules import (
     move_action,
 )
 from carolus_env.evaluation import play_pairing
-from carolus_env.system import machine
 from carolus_env.records import position
+from carolus_env.system import machine
 
 every_bot = pytest.mark.parametrize(
     "name",

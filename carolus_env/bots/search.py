@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -22,7 +21,7 @@ from carolus_env.bots import tree as trees
 from carolus_env.bots.agent import Agent, BotOptions, Opinion
 from carolus_env.bots.compiled import Pool, Remembered
 from carolus_env.bots.network import Models
-from carolus_env.bots.tree import PLANS_AHEAD, Forest, tree_of
+from carolus_env.bots.tree import Forest, tree_of
 from carolus_env.engine.chance import check_streams, random_bits
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States, as_states, common_players
@@ -35,7 +34,7 @@ from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.options import option
 
 _LARGEST: Final = 100_000  # positions in a tree
-_MOST_CHOICES: Final = 10_000_000  # in the trees of games side by side, 0.6 GB
+_MOST_NODES: Final = 1_000_000  # positions in the trees of games side by side, 0.7 GB
 _BLOCK: Final = 32  # most simulations between checks of the clock and of a stop
 _SOON: Final = 0.01  # seconds between these checks, about
 
@@ -149,17 +148,19 @@ class MctsBot(Agent):
             for mask, state in zip(legal, states, strict=True)
         ]
         searched, players = np.flatnonzero(legal.sum(axis=1) > 1), states["players"]
-        together = 1
-        if self._evaluator is not None:  # games of a number of players side by side
-            nodes = 1 if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
-            together = max(_MOST_CHOICES // (PLANS_AHEAD * nodes), 1)
+        seconds, sims, room = self.options.seconds, self.options.sims, _MOST_NODES
         for number in np.unique(players[searched]).tolist():
-            games = searched[players[searched] == number]
-            for first in range(0, len(games), together):
-                rows = games[first : first + together]
-                searches = self._searched(states[rows], dice[rows], number, most)
-                for row, choices in zip(rows.tolist(), searches, strict=True):
-                    result[row] = choices
+            rows = searched[players[searched] == number]
+            # An Evaluator's games are searched side by side, in few sizes of forests.
+            side = 1 if self._evaluator is None else 1 << (len(rows) - 1).bit_length()
+            nodes = min(sims + 1 if seconds == 0 else max(room // side, 2), _LARGEST)
+            side = max(min(side, room // nodes), 1)
+            new = partial(self._memory, number, side, nodes)
+            for part in (rows[first : first + side] for first in range(0, len(rows), side)):
+                with self._scratch.lent((number, side), new) as (forest, net):
+                    self._search(states[part], dice[part], forest, net)
+                    for g, row in enumerate(part.tolist()):
+                        result[row] = _choices(forest, g, states[row], most)
         return result
 
     def _values(self, states: States) -> F64:
@@ -170,26 +171,14 @@ class MctsBot(Agent):
         """Return the network that values positions inside the kernels, if there is one."""
         return None
 
-    def _searched(
-        self, states: States, dice: U64, players: int, most: int | None
-    ) -> list[list[Choice]]:
-        """Search from games of one number of players, side by side."""
-        sims, games = self.options.sims, 1 << (len(states) - 1).bit_length()  # few sizes of forests
-        nodes = min(sims + 1, _LARGEST)
-        if self.options.seconds > 0:
-            nodes = min(max(_MOST_CHOICES // (PLANS_AHEAD * games), 2), _LARGEST)
-        new = partial(Forest.new, games, nodes, self.options.candidates)
-        with (
-            self._scratch.lent((players, games), new) as forest,
-            self._scratch.lent(players, partial(self._network, players)) as net,
-        ):
-            search = partial(self._simulate, states, self._weights[players], forest, dice, net)
-            self._spend(search, len(states))
-            return [_choices(forest, g, states[g], most) for g in range(len(states))]
+    def _memory(self, players: int, games: int, nodes: int) -> tuple[Forest, Network | None]:
+        return Forest.new(games, nodes, self.options.candidates), self._network(players)
 
-    def _spend(self, simulate: Callable[[Budget, int, int], None], games: int) -> None:
-        """Spend the budget on searches side by side: seconds are those of all games together."""
-        seconds, sims, stop = self.options.seconds * games, self.options.sims, cancellation.current()
+    def _search(self, states: States, dice: U64, forest: Forest, net: Network | None) -> None:
+        """Spend the budget; seconds are those of all the games together."""
+        seconds, sims = self.options.seconds * len(states), self.options.sims
+        stop, weights = cancellation.current(), self._weights[int(states["players"][0])]
+        simulate = partial(self._simulate, states, weights, forest, dice, net)
         simulate((0.0, 0.0, 1.0), 1, self.options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
@@ -204,7 +193,7 @@ class MctsBot(Agent):
             done, before, now = done + portion, now, time.perf_counter()
             portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
-        self.simulations += done * games
+        self.simulations += done * len(states)
 
     def _simulate(
         self, states: States, weights: F64, forest: Forest, dice: U64, net: Network | None,

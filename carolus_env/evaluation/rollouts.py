@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -370,8 +369,7 @@ class Sampler:
         whole_number("numbers", int(numbers.min(initial=0)), 0)
         heights = self._heights(numbers) if self.stratified else np.full(len(numbers), np.nan)
         stop, runs = cancellation.current(), machine.runs(len(starts), self.threads)
-        while len(self._agents) < len(runs):  # a user's agent expects to be alone
-            self._agents.append(self._another())
+        agents = [bots.make(self.base), *(self._another() for _ in runs[1:])]
 
         def played(share: tuple[bots.Agent, slice]) -> tuple[F64, int]:
             agent, rows = share
@@ -379,23 +377,16 @@ class Sampler:
                 states = copy(starts[rows])
                 return self._play(agent, states, players, numbers[rows], heights[rows])
 
-        parts = machine.together(played, list(zip(self._agents, runs, strict=False)))
+        parts = machine.together(played, list(zip(agents, runs, strict=True)))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
-    @cached_property
-    def _agents(self) -> list[bots.Agent]:
-        """Those of the threads, as many as were needed so far."""
-        return [bots.make(self.base)]
-
     def _another(self) -> bots.Agent:
-        """Return one more agent: of a spec a new one, else a copy."""
-        if isinstance(self.base, str):
-            return bots.make(self.base)
+        """Return an agent for one more thread: a user's expects to be alone."""
         try:
-            return deepcopy(self._agents[0])
-        except Exception as error:  # a user's agent holds what it likes
+            return bots.make(deepcopy(self.base))
+        except TypeError as error:
             reason = f"cannot be copied for each thread: {untrusted.message(error)}"
-            raise bots.AgentError(self._agents[0].name, reason) from None
+            raise bots.AgentError(bots.make(self.base).name, reason) from None
 
     def _heights(self, numbers: I64) -> F64:
         """Return where first rolls lie among all rolls, 0 to 1: a stratum a number, shuffled."""
