@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +28,23 @@ def commands() -> dict[str, list[str]]:
             for command in read(path):
                 shown.setdefault(command, []).append(str(path.relative_to(ROOT)))
     return shown
+
+
+def heads(command: str) -> list[str]:
+    """Return the heads of the tables that pages show as a command's output, with single spaces."""
+    found = []
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))):
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.DOTALL | re.MULTILINE)
+        for (_, first), (kind, output) in pairwise(blocks):
+            if command in first.splitlines() and not kind and not [*_commands(output.splitlines())]:
+                lines = [" ".join(line.split()) for line in output.splitlines()]
+                words = [re.sub(r"\[?95 %\]?", "", line) for line in lines]
+                found += [line for line, text in zip(lines, words, strict=True) if _is_head(text)]
+    return found
+
+
+def _is_head(text: str) -> bool:
+    return len(text.split()) > 2 and not re.search(r"\d", text)
 
 
 def _of_page(path: Path) -> Iterator[str]:

@@ -545,6 +545,8 @@ def test_a_command_runs(command, clone, monkeypatch, capsys):
         code = ended.code or 0
     output = capsys.readouterr()
     assert code == 0, f"{shlex.join(words)}\n{output.out}{output.err}"
+    printed = {" ".join(line.split()) for line in output.out.splitlines()}
+    assert {*shown.heads(command)} <= printed, "a page shows another table"
 
 
 def write_agents(folder, command):
