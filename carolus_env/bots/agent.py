@@ -30,7 +30,7 @@ class AgentError(ValueError):
 
     def __init__(self, agent: str | AgentError, reason: str = "") -> None:
         if isinstance(agent, AgentError):  # as Gymnasium's AsyncVectorEnv raises it again
-            agent, reason = agent.agent, agent.reason
+            agent, reason = agent.args
         super().__init__(agent, reason)
         self.agent, self.reason = agent, reason
 

@@ -203,7 +203,7 @@ class CarolusVectorEnv(VectorEnv):
         self.start(seeds, rows, envs.for_each_game(options, self.num_envs) if options else None)
         if seeds is not None:  # last: a refused reset changes nothing
             super().reset(seed=int(seeds[0]))
-            if np.ndim(seed):
+            if not np.isscalar(seed):
                 self.np_random = np.random.default_rng(seeds)
         return self.look(), self._info(rows)
 
