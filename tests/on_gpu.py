@@ -112,6 +112,15 @@ def check_refresh(games=40):
     assert here.masks.any(axis=1).all() and not (here.states["phase"] == ROLL).any()
     assert here.rollout(20).games == there.rollout(20).games
     check_same(here, there, "a rollout after refreshing")
+    others = ce.new_games(ce.Rules(3), games, seed=4)
+    for call in (lambda: there.states.copy_to_device(others), there.refresh):
+        try:
+            call()
+        except ValueError as error:
+            assert "states must be games of 2 players" in str(error)
+        else:
+            raise AssertionError("games of other players must be refused")
+        there.states.array.copy_to_device(others)
 
 
 def check_libraries(games=1000):

@@ -136,6 +136,15 @@ def test_a_file_of_something_else_is_refused(tmp_path, change, named):
     assert len(read_games(path).starts) == 0
 
 
+def test_games_that_a_worker_gets_read_only_give_the_same_arrays():
+    games = pack(records_of(Rules(2), 2))
+    read_only = type(games)(*(each.copy() for each in games))
+    for each in read_only:
+        each.flags.writeable = False
+    for ours, theirs in zip(to_arrays(read_only), to_arrays(games), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_no_bytes_lead_the_kernel_astray(players):
     games = pack(records_of(Rules(players), 3))

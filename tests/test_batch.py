@@ -1,6 +1,7 @@
 """`GameBatch`: everything in one call, whatever the number of games and threads."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from carolus_env import (
 )
 from carolus_env.engine import is_over, legal_masks, next_games, random_actions, returns
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS
+from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.records.position import check_positions
 
 SHORT = Rules(players=2, paladins_per_clan=6, max_rounds=4)  # ends by castles and by the cut-off
@@ -116,6 +118,42 @@ def test_buffers_stay_copies_are_made_on_request_and_refresh_shows_changes_by_ha
     batch.refresh()
     np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
     np.testing.assert_array_equal(batch.observations, observe(batch.states))
+
+
+@pytest.mark.parametrize("observation", [None, "uint8", "float32"])
+def test_games_of_other_numbers_of_players_than_the_buffers_are_for_are_refused(observation):
+    batch = GameBatch(Rules(), 3, seed=0, observation=observation)
+    actions = batch.sample().copy()
+    batch.states[2] = new_games(Rules(4), 1, seed=0)[0]
+    before = batch.states.tobytes()
+    for call in (batch.refresh, lambda: batch.step(actions), lambda: batch.rollout(5)):
+        with pytest.raises(ValueError, match="states must be games of 2 players"):
+            call()
+    assert batch.states.tobytes() == before
+    batch.reset(0)  # starts anew, whatever was there
+    batch.step(actions)
+
+
+def handed_over(value):
+    """What joblib's and Ray's workers get: a copy whose arrays are read-only."""
+    buffers = []
+    data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=[bytes(each) for each in buffers])
+
+
+def test_batches_and_environments_go_on_in_workers_that_get_their_arrays_read_only():
+    batch = GameBatch(Rules(), 3, seed=0, observation="float32")
+    other = handed_over(batch)
+    for each in (batch, other):
+        each.rollout(20)
+        each.step(each.sample())
+    assert contents(batch) == contents(other)
+    envs = CarolusVectorEnv(2)
+    envs.reset(seed=1)
+    other = handed_over(envs)
+    for _ in range(20):
+        actions = envs.action_masks().argmax(axis=1)
+        np.testing.assert_array_equal(other.step(actions)[0], envs.step(actions)[0])
 
 
 @pytest.mark.parametrize("threads", [1, 2])

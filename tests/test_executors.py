@@ -131,8 +131,6 @@ def environments():
 EXAMPLES = {
     "AgentError": ("a bot", "fails"),
     "ArenaError": ("a bot fails", "a bot", "fails"),
-    "IllegalActionError": ("a text", 3, 1, 94, [1, 2]),
-    "IllegalChoiceError": ("a text", 3, 1, 94, [1, 2]),
     "MissingExtraError": ("matplotlib", "a report", "evaluation"),
     "RecordError": ("no game", "file", 7),
     "ResultsFileError": ("file", 7, "too large"),

@@ -173,6 +173,21 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
     assert game.outcome[:2] == (rest, "forfeit")
 
 
+@pytest.mark.parametrize("observe", ["uint8", "float32"])
+def test_a_game_of_other_players_than_its_observation_is_for_is_refused(observe):
+    game = Game(Rules(), seed=1, observe=observe)
+    game.states[:] = engine.new_games(Rules(4), 1, seed=1)
+    before = game.to_bytes()
+    for call in (game.refresh, lambda: game.play(game.legal_actions[0])):
+        with pytest.raises(ValueError, match="observation is not one of 4 players"):
+            call()
+    assert game.to_bytes() == before
+    game = Game(Rules(), seed=1)  # without an observation there is nothing to fit
+    game.states[:] = engine.new_games(Rules(4), 1, seed=1)
+    game.refresh()
+    assert game.rules.players == 4 and len(game.returns) == 4
+
+
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_a_game_comes_back_from_text_bytes_and_its_repr(rules):
     game, draw, decisions = Game(rules, seed=3), random.Random(3), 0

@@ -10,8 +10,9 @@ import numpy as np
 import positions
 import pytest
 import strategies
+from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import check_env, data_equivalence
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0, engine
@@ -154,6 +155,42 @@ def test_seeds_may_be_given_one_a_row_and_without_one_options_continue_the_gener
 
     first = dice()
     assert dice() == first and len(set(first)) == 9
+
+
+@pytest.mark.parametrize("seed", [5, np.int64(5), [5, 6], [np.uint8(5), 2**64 - 1]], ids=str)
+def test_a_seed_of_a_vector_environment_seeds_its_np_random_too(seed):
+    """As Gymnasium's own do; without one, the generator goes on, and one for each row counts."""
+    envs, others = CarolusVectorEnv(2), CarolusVectorEnv(2)
+    for env in (envs, others):
+        env.reset(seed=seed)
+    drawn = envs.np_random.integers(2**62, size=9).tolist()
+    assert drawn == others.np_random.integers(2**62, size=9).tolist()
+    if isinstance(seed, list):
+        assert envs.np_random_seed == -1  # none, for Gymnasium
+    else:
+        assert envs.np_random_seed == 5
+        assert drawn == seeding.np_random(5)[0].integers(2**62, size=9).tolist()
+    envs.reset()
+    assert envs.np_random.random() == others.np_random.random()
+    with pytest.raises(ValueError, match="position"):
+        envs.reset(seed=7, options={"position": {}})
+    assert envs.np_random.random() == others.np_random.random()
+
+
+def failing_game():
+    return CarolusEnv(illegal="raise")
+
+
+@pytest.mark.filterwarnings("ignore")  # Gymnasium's own, of the error, and Python's, of the fork
+def test_an_illegal_action_in_a_worker_of_gymnasium_is_told_as_here():
+    envs = AsyncVectorEnv([failing_game], context="fork")
+    try:
+        envs.reset(seed=1)
+        with pytest.raises(engine.IllegalActionError, match="may not play action 94") as error:
+            envs.step(np.array([94]))
+        assert error.value.action == 94 and 94 not in error.value.legal
+    finally:
+        envs.close()
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])

@@ -8,11 +8,16 @@ from strategies import Watcher, every_number
 
 from carolus_env import bots, engine
 from carolus_env.bots import CompiledAgent
+from carolus_env.bots.compiled import Entries
 from carolus_env.engine import IllegalActionError, observation
 from carolus_env.engine.chance import new_streams
+from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import BY_FORFEIT, Rules
 from carolus_env.envs import gym
 from carolus_env.envs.learner import LearnerGames
+from carolus_env.system.compiler import kernel
+
+GREEDY = bots.make("greedy")
 
 
 def learners(players=2, n=16, opponents="random", seed=1, **options):
@@ -230,6 +235,32 @@ class Wrong(bots.Agent):
 def test_impossible_games_and_opponents_are_refused(options, named):
     with pytest.raises(ValueError, match=named):
         learners(**options)
+
+
+@kernel
+def _choose_illegally(s, rest, bits, context):
+    return (94 if s["round"] > 0 else legal.random_action(legal.legal_set(s), bits)), 0, bits
+
+
+class CompiledWrong(CompiledAgent):
+    name = "compiled and wrong"
+    entries = Entries.of(_choose_illegally)
+
+
+@pytest.mark.parametrize("opponents", [CompiledWrong(), [CompiledWrong(), Plain("random")]])
+def test_a_users_compiled_agent_that_plays_illegally_is_an_error_in_every_environment(opponents):
+    several = isinstance(opponents, list)
+    rules, options = Rules(3 if several else 2), {"opponents": opponents}
+    with pytest.raises(bots.AgentError, match=r"compiled and wrong.*answered action 94"):
+        games, learner = LearnerGames(rules, 4, **options, seed=1), RandomLearner(4)
+        while True:
+            go_on(games, learner(games))
+    env = gym.CarolusEnv(rules.players, **options)
+    with pytest.raises(bots.AgentError, match=r"compiled and wrong.*answered action 94"):
+        env.reset(seed=1)
+        while True:
+            env.step(int(env.action_masks().argmax()))
+    assert isinstance(LearnerGames(Rules(), 1, bots.make("greedy")).agents[0], type(GREEDY))
 
 
 def vec_env(players=2, n=16, opponents="random", seed=1, **options):

@@ -425,3 +425,17 @@ def test_wrong_values_by_an_evaluator_are_refused(wrong):
 
     with pytest.raises(ValueError, match=r"Wrong.evaluate of \d+ positions must return finite"):
         SearchBot(Wrong()).consider(middle_games(Rules(2))[5:6], new_streams(1, 1))
+
+
+def test_only_games_that_wait_for_a_decision_are_considered():
+    """A search of another would name an action that nobody can play."""
+    over = engine.new_games(Rules(), 3, seed=1)
+    engine.forfeit(over, rows=[1])
+    rolling = engine.new_games(Rules(), 2, seed=1, roll=False)
+    for states, named in (
+        (over, "game 1 does not wait .* phase is over"),
+        (rolling, "game 0 does not wait .* phase is roll"),
+    ):
+        for call in (bots.make("mcts:sims=5").consider, bots.make("mcts:sims=5").act):
+            with pytest.raises(ValueError, match=named):
+                call(states, new_streams(1, len(states)))

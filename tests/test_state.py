@@ -8,6 +8,7 @@ from carolus_env import bots, engine
 from carolus_env.engine import chance
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.observation import observe
+from carolus_env.engine.play import playout
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import (
     FIELDS,
@@ -19,11 +20,13 @@ from carolus_env.engine.state import (
     put,
     to_bytes,
 )
+from carolus_env.envs.turns import Turns, candidates_of
+from carolus_env.planning import heuristic
 from carolus_env.records.position import PositionError, from_bytes
 
 
-def games(n=3, seed=0, **rules):
-    return engine.new_games(Rules(**rules), n, seed=seed)
+def games(n=3, seed=0, roll=True, **rules):
+    return engine.new_games(Rules(**rules), n, seed=seed, roll=roll)
 
 
 def test_fields_lie_side_by_side_in_little_endian():
@@ -170,12 +173,55 @@ def test_what_is_no_batch_of_games_is_refused():
         (np.zeros((), STATE), r"shape \(\)"),
         (np.zeros(2, STATE)[0], "void"),
         (np.zeros(2, [("a", "u1")]), "other fields"),
-        (np.zeros(4, STATE)[::2], "contiguous and writeable"),
-        (np.zeros(4, STATE)[::-1], "contiguous and writeable"),
-        (np.frombuffer(bytes(STATE.itemsize), STATE), "contiguous and writeable"),
     ):
         for call in calls:
             with pytest.raises(TypeError, match=named):
+                call(given)
+
+
+def of_other_layouts(states, folder):
+    """The same games as a process gets them from joblib, from a file, or as slices."""
+    read_only, twice = states.copy(), np.repeat(states, 2)
+    read_only.flags.writeable = False
+    np.save(folder / "states.npy", states.view(np.uint8))
+    mapped = np.load(folder / "states.npy", mmap_mode="r").view(STATE)
+    return [read_only, mapped, states[::-1].copy()[::-1], twice[::2]]
+
+
+def test_functions_that_only_read_take_read_only_games_and_slices(tmp_path):
+    states = games(6, players=3)
+    dice = games(6, players=3, roll=False)
+    streams = new_streams(0, 6)
+    calls = [
+        *(engine.legal_masks, engine.is_over, engine.returns, engine.win_shares, engine.copy),
+        *(engine.next_games, to_bytes, chance.roll_due, heuristic.features, heuristic.chances),
+        lambda states: pick(states, np.array([4, 4, 0])),
+        lambda states: equal(states, states),
+        lambda states: engine.are_legal(states, np.arange(6)),
+        lambda states: engine.random_actions(states, streams.copy()),
+        lambda states: playout(states, streams.copy(), most_decisions=9, threads=2).returns,
+        lambda states: observe(states, rows=[3, 1]),
+        lambda states: observe(states, dtype=np.float32),
+        lambda states: candidates_of(states, Turns()).rows,
+    ]
+    for given in of_other_layouts(states, tmp_path):
+        assert not given.flags.carray
+        for call in calls:
+            np.testing.assert_array_equal(call(given), call(states))
+        np.testing.assert_array_equal(given, states)
+    assert chance.roll_due(of_other_layouts(dice, tmp_path)[0]).all()
+
+
+def test_functions_that_change_games_refuse_those_that_they_cannot_change(tmp_path):
+    calls = [
+        *(engine.forfeit, chance.roll, chance.draw_faces),
+        lambda states: engine.step(states, np.zeros(len(states), int)),
+        lambda states: chance.apply_roll(states, [0, 0, 0]),
+        lambda states: chance.roll_dealt(states, np.zeros((3, 4), np.uint64), np.arange(3)),
+    ]
+    for given in of_other_layouts(games(), tmp_path):
+        for call in calls:
+            with pytest.raises(TypeError, match="contiguous and writeable"):
                 call(given)
 
 

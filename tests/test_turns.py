@@ -197,8 +197,9 @@ def test_an_index_of_no_candidate_forfeits_or_raises():
     with pytest.raises(IllegalChoiceError, match="0 to 4 in phase crown, got 5") as caught:
         games.step(actions)
     assert games.states.tobytes() == before.tobytes()
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert isinstance(again, IllegalChoiceError) and again.legal == [0, 1, 2, 3, 4]
+    for again in (pickle.loads(pickle.dumps(caught.value)), IllegalChoiceError(caught.value)):
+        assert isinstance(again, IllegalChoiceError) and again.legal == [0, 1, 2, 3, 4]
+        assert str(again) == str(caught.value)
     with pytest.raises(ValueError, match=r"actions must be whole numbers of shape \(12,\)"):
         games.step(np.zeros(12))
 

@@ -28,7 +28,9 @@ class AgentError(ValueError):
     Its text is ``agent 'NAME': reason``; both are attributes, ``agent`` and ``reason``.
     """
 
-    def __init__(self, agent: object, reason: str = "") -> None:  # or of its text alone
+    def __init__(self, agent: str | AgentError, reason: str = "") -> None:
+        if isinstance(agent, AgentError):  # as Gymnasium's AsyncVectorEnv raises it again
+            agent, reason = agent.args
         super().__init__(agent, reason)
         self.agent, self.reason = agent, reason
 
@@ -128,6 +130,16 @@ class Checked(Agent):
         return self.agent.opinion(states, generators)
 
 
+def decision_masks(states: States) -> npt.NDArray[np.int8]:
+    """Return the legal actions of games, ``(N, 95)``; all must wait for a decision."""
+    mask = engine.legal_masks(states)
+    if not mask.any(axis=1).all():
+        row = int(np.argmin(mask.any(axis=1)))
+        phase = PHASE_NAMES[int(states["phase"][row])]
+        raise ValueError(f"game {row} does not wait for a decision: its phase is {phase}")
+    return mask
+
+
 def opinion(agent: Agent, states: States, generators: U64 | None = None) -> Opinion:
     """Return the agent's opinion of each game, affecting neither the games nor the agent's play.
 
@@ -139,11 +151,7 @@ def opinion(agent: Agent, states: States, generators: U64 | None = None) -> Opin
     """
     shown = copy(as_states(states))
     players = common_players(shown, "opinions")
-    mask = engine.legal_masks(shown)
-    if not mask.any(axis=1).all():
-        row = int(np.argmin(mask.any(axis=1)))
-        phase = PHASE_NAMES[int(states["phase"][row])]
-        raise ValueError(f"game {row} does not wait for a decision: its phase is {phase}")
+    mask = decision_masks(shown)
     shown["generator"] = 0
     if generators is None:
         generators = new_streams(0, len(states))

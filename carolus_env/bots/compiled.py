@@ -228,7 +228,7 @@ class CompiledAgent(Agent):
         return None
 
     def act(self, states: States, generators: U64) -> I64:
-        as_states(states)
+        states = as_states(states)
         check_streams(generators, states)
         left, choices = 0, np.zeros((2, len(states)), np.int64)
         if len(self._remembered):

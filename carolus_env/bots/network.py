@@ -358,6 +358,7 @@ class _NetworkBot(CompiledAgent):
 
     def opinion(self, states: States, generators: U64) -> Opinion:
         """Return the choice or the policy over first actions, and the mean value after them."""
+        states = as_states(states)
         teams = TEAMS[common_players(states, "opinions")]
         chances, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), teams))
         choices, streams = np.zeros((2, len(states)), np.int64), generators.copy()

@@ -16,9 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine
 from carolus_env.bots import tree as trees
-from carolus_env.bots.agent import Agent, BotOptions, Opinion
+from carolus_env.bots.agent import Agent, BotOptions, Opinion, decision_masks
 from carolus_env.bots.compiled import Pool, Remembered
 from carolus_env.bots.network import Models
 from carolus_env.bots.tree import Forest, tree_of
@@ -107,7 +106,7 @@ class MctsBot(Agent):
         self._scratch, self._remembered = Pool(), Remembered()
 
     def act(self, states: States, generators: U64) -> I64:
-        as_states(states)
+        states = as_states(states)
         check_streams(generators, states)
         plans = self._remembered.rests(states, generators)
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
@@ -138,11 +137,11 @@ class MctsBot(Agent):
         """Search from each position, ignoring plans made before, and return each game's choices.
 
         The first is the one to play; ``most`` leaves only so many, None: all. Streams are advanced
-        in place.
+        in place. A game that does not wait for a decision is a ValueError.
         """
-        as_states(states)
+        states = as_states(states)
         check_streams(generators, states)
-        legal, dice = engine.legal_masks(states), random_bits(generators)
+        legal, dice = decision_masks(states), random_bits(generators)
         result = [  # without a search: the only legal action
             [Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))]
             for mask, state in zip(legal, states, strict=True)

@@ -14,7 +14,7 @@ import itertools
 import math
 import secrets
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,10 @@ import numpy.typing as npt
 from carolus_env.engine import state as layout
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import CLANS, FACES, MAX_PLAYERS, ROLL, TERRITORIES, Rules
-from carolus_env.engine.state import Ints, States, as_states, check_rows
+from carolus_env.engine.state import Ints, States, as_states, check_rows, check_states
 from carolus_env.system.arrays import I64, U8, U64, Bits, Records
 from carolus_env.system.compiler import entry, kernel
 from carolus_env.system.options import instance, whole_number, whole_numbers
-from carolus_env.system.untrusted import shown
 
 # ------------------------------------------------------------------------------------ new games
 
@@ -101,8 +100,8 @@ def blank_games(rules: Rules, n: int) -> States:
 
 def next_games(states: States) -> States:
     """Return new games with the rules and generators of ``states``, at the first decision."""
-    fresh = np.zeros(len(as_states(states)), layout.STATE)
-    kept = [*layout.KEPT_FIELDS]
+    states, kept = as_states(states), [*layout.KEPT_FIELDS]
+    fresh = np.zeros(len(states), layout.STATE)
     fresh[kept] = states[kept]
     _set_up(fresh, True, np.full(len(states), -1))
     roll(fresh)
@@ -166,7 +165,8 @@ def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.ui
     ``apply_roll(states, draw_faces(states))`` is what `step` does. All games must wait for a roll
     of the same number of dice.
     """
-    rows = check_rows(rows, len(as_states(states)))
+    check_states(states)
+    rows = check_rows(rows, len(states))
     faces = np.empty((len(rows), _dice_due(states, rows)), np.uint8)
     _draw_faces(states, rows, faces)
     return faces
@@ -184,7 +184,8 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     All games must wait for a roll of the same number of dice. ``faces`` are ``(M, dice)``, or
     ``(dice,)`` for every game; 0-4 are the clans, 5 the crown. After an error no game has changed.
     """
-    rows = check_rows(rows, len(as_states(states)))
+    check_states(states)
+    rows = check_rows(rows, len(states))
     shape = (len(rows), _dice_due(states, rows))
     if shape[0] == 0:
         return
@@ -202,7 +203,8 @@ def _apply_roll(states: Records, rows: I64, faces: U8) -> None:
 
 def roll(states: States, *, rows: Ints | None = None) -> None:
     """Roll by each game's own generator where a roll is due, up to the next decision."""
-    _roll_on(states, check_rows(rows, len(as_states(states))))
+    check_states(states)
+    _roll_on(states, check_rows(rows, len(states)))
 
 
 @entry
@@ -215,21 +217,17 @@ def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None
     """Roll up to the next decision, each seat by a generator of its own.
 
     Then a seat's rolls do not depend on anyone's decisions. ``dice`` are ``(N, 4)`` generators,
-    advanced in place; the games' own become 0. ``rows`` are int64.
+    advanced in place; the games' own become 0.
     """
-    layout.check_buffer("dice", dice, (len(as_states(states)), MAX_PLAYERS), np.uint64)
-    if not _roll_dealt(states, dice, rows):
-        raise IndexError(f"rows must be from 0 to {len(states) - 1}, got {shown(rows)}")
+    check_states(states)
+    layout.check_buffer("dice", dice, (len(states), MAX_PLAYERS), np.uint64)
+    _roll_dealt(states, dice, check_rows(rows, len(states)))
 
 
 @entry
-def _roll_dealt(states: Records, dice: U64, rows: Any) -> bool:
-    for i in range(rows.shape[0]):
-        if not 0 <= rows[i] < states.shape[0]:
-            return False
+def _roll_dealt(states: Records, dice: U64, rows: I64) -> None:
     for i in range(rows.shape[0]):
         turns.roll_dealt(states[rows[i]], dice, rows[i])
-    return True
 
 
 def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
@@ -319,7 +317,8 @@ def branch(stream: Bits, number: Bits) -> Bits:
     """Return the start of a stream that belongs to ``stream`` and a number (uint64).
 
     Seeds are scattered by the same ``mix``, so the stream is mixed once more: otherwise seed 1's
-    branch 2 would be seed 2's branch 1.
+    branch 2 would be seed 2's branch 1. Numbers count something: one that is itself a stream would
+    share its branch with the other stream.
     """
     scattered = generator.mix(generator.step(stream))
     return generator.mix(~(scattered ^ generator.mix(generator.step(number))))

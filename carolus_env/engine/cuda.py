@@ -239,7 +239,9 @@ class DeviceStates(DeviceArray):
 
     def copy_to_device(self, states: States) -> None:
         """Replace the games by ``states``, ``(n,)``; `GameBatch.refresh` then updates the views."""
-        self.array.copy_to_device(copy(as_states(states)), stream=current_stream())
+        if (as_states(states)["players"] != self.players).any():
+            raise ValueError(f"states must be games of {self.players} players, as those here")
+        self.array.copy_to_device(copy(states), stream=current_stream())
 
     def play_out(
         self, generators: Any, repeats: int, most_decisions: int

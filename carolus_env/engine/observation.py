@@ -176,7 +176,8 @@ def observe(
         rows: ``(M,)`` games to observe; None: all.
         out: an array to write into, and to return, instead of a new one.
     """
-    rows = state.check_rows(rows, len(state.as_states(states)))
+    states = state.as_states(states)
+    rows = state.check_rows(rows, len(states))
     players = state.common_players(states, "observations")
     dtype = observation_dtype("dtype", dtype)
     shape = (len(rows), length(players))
@@ -216,6 +217,15 @@ def _observe(
 ) -> None:
     for i in range(rows.shape[0]):
         write_observation(states[rows[i]], viewers[i], i, raw, scales, scaled)
+
+
+@kernel
+def fits(s: np.void, raw: U8 | None) -> bool:
+    """Return whether the observation of a game is as long as the rows it would be written to."""
+    if raw is None:
+        return True
+    length = OFFSETS_2.length if s["players"] == 2 else OFFSETS_3.length
+    return raw.shape[1] == (OFFSETS_4.length if s["players"] == 4 else length)
 
 
 @kernel

@@ -18,7 +18,7 @@ from carolus_env.engine import rules
 from carolus_env.engine import state as layout
 from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import legal, regions, turns
-from carolus_env.engine.state import Ints, States, as_states, check_rows, single
+from carolus_env.engine.state import Ints, States, as_states, check_rows, check_states, single
 from carolus_env.engine.stepping import play_out_once
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry
@@ -36,12 +36,15 @@ class IllegalActionError(ValueError):
         legal: the legal action numbers, ascending.
     """
 
-    # Pickling, and Gymnasium's AsyncVectorEnv, make it anew of its text alone.
-    def __init__(
-        self, text: object, game: int = -1, player: int = -1, action: int = -1, legal: Any = ()
-    ) -> None:
-        super().__init__(text)
-        self.game, self.player, self.action, self.legal = game, player, action, list(legal)
+    game: int
+    player: int
+    action: int
+    legal: list[int]
+
+    def __init__(self, text: object, **attributes: Any) -> None:
+        super().__init__(str(text))
+        # An error in place of the text, as Gymnasium's AsyncVectorEnv raises it again, has them.
+        vars(self).update(getattr(text, "__dict__", {}), **attributes)
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -63,7 +66,8 @@ def legal_masks(
 
     They are all 0 where a roll is due or the game is over.
     """
-    rows = check_rows(rows, len(as_states(states)))
+    states = as_states(states)
+    rows = check_rows(rows, len(states))
     shape = (len(rows), rules.ACTIONS)
     if out is None:
         out = np.empty(shape, np.int8)
@@ -108,7 +112,8 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
         IllegalActionError: for an illegal action. Then no game has changed.
         ValueError: when a game is over or waits for a roll.
     """
-    rows = check_rows(rows, len(as_states(states)))
+    check_states(states)
+    rows = check_rows(rows, len(states))
     actions = whole_numbers(actions, "actions", len(rows))
     wrong = _step(states, rows, actions, roll)
     if wrong >= 0:
@@ -138,11 +143,13 @@ def refusal(states: States, game: int, action: int) -> ValueError:
             f"game {game} waits for a roll of {state['dice_due']} dice by player "
             f"{state['player']}, not for action {action}"
         )
-    phase, player = rules.PHASE_NAMES[int(state["phase"])], int(state["player"])
+    player, legal = int(state["player"]), legal_actions(state).tolist()
     meaning = f" ({rules.action_text(action)})" if 0 <= action < rules.ACTIONS else ""
-    allowed = legal_actions(state).tolist()
-    text = f"game {game}: player {player} may not play action {action}{meaning} in phase {phase}; "
-    return IllegalActionError(f"{text}legal are {_ranges(allowed)}", game, player, action, allowed)
+    return IllegalActionError(
+        f"game {game}: player {player} may not play action {action}{meaning} "
+        f"in phase {rules.PHASE_NAMES[state['phase']]}; legal are {_ranges(legal)}",
+        game=game, player=player, action=action, legal=legal,
+    )  # fmt: skip
 
 
 def random_actions(
@@ -152,7 +159,8 @@ def random_actions(
 
     ``generators`` are ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place.
     """
-    rows = check_rows(rows, len(as_states(states)))
+    states = as_states(states)
+    rows = check_rows(rows, len(states))
     check_streams(generators, states)
     actions = np.empty(len(rows), np.int64)
     _random_actions(states, rows, generators, actions)
@@ -219,7 +227,8 @@ def _of_seats(
     states: States, write: Callable[[States, npt.NDArray[np.float64]], None]
 ) -> npt.NDArray[np.float64]:
     """Return an array ``(N, players)`` float64 that an entry writes, a number for each seat."""
-    result = np.zeros((len(as_states(states)), rules.MAX_PLAYERS))
+    states = as_states(states)
+    result = np.zeros((len(states), rules.MAX_PLAYERS))
     write(states, result)
     return result[:, : states["players"].max(initial=2)]
 
@@ -244,7 +253,8 @@ def forfeit(states: States, *, rows: Ints | None = None) -> None:
 
     Not a rule of the game: an option of environments for illegal actions.
     """
-    rows = check_rows(rows, len(as_states(states)))
+    check_states(states)
+    rows = check_rows(rows, len(states))
     if (states["phase"][rows] == rules.OVER).any():
         raise ValueError("a finished game cannot be forfeited")
     _forfeit(states, rows)
@@ -297,7 +307,8 @@ def playout(
     games: Any = states
     if getattr(games, "on_gpu", False):
         return Playouts(*games.play_out(generators, repeats, most_decisions))
-    check_streams(generators, as_states(states))
+    states = as_states(states)
+    check_streams(generators, states)
     payoffs = np.zeros((len(states), layout.common_players(states, "returns")), np.float32)
     decisions = np.zeros(len(states), np.int64)
 

@@ -103,19 +103,26 @@ Ints = npt.NDArray[np.integer[Any]]
 
 
 def as_states(states: Any, what: str = "states") -> States:
-    """Check that ``states`` is a batch that the kernels can work on, and return it unchanged."""
+    """Check that ``states`` is a batch of games; return it, or a copy where kernels need one.
+
+    They take neither read-only arrays nor slices with strides.
+    """
     if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
         got = type(states).__name__
         if isinstance(states, np.ndarray):
             dtype = "record of other fields" if states.dtype.names else str(states.dtype)
             got = f"an array of shape {states.shape} and dtype {dtype}"
         raise TypeError(f"{what} must be a one-dimensional array of game records, got {got}")
-    if not states.flags.carray:
+    return states if states.flags.carray else np.array(states.view(RAW)).view(STATE)
+
+
+def check_states(states: Any) -> None:
+    """Check that ``states`` is a batch of games that kernels can change in place."""
+    if as_states(states) is not states:
         raise TypeError(
-            f"{what} must be contiguous and writeable; "
+            "states must be contiguous and writeable; "
             "for a strided slice, work on a copy and write it back"
         )
-    return states
 
 
 def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:

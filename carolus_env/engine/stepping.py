@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.observation import write_observation
+from carolus_env.engine.observation import fits, write_observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
 from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, inlined, kernel, separate
@@ -98,7 +98,7 @@ def game_of(rows: I64, i: Int) -> Int:
 # ------------------------------------------------------------------------------------ one game
 
 # What `play_one` returns: `ILLEGAL`, or phase, player and row of the legal set in one number.
-ILLEGAL: Final = -1
+ILLEGAL: Final = -1  # an action, or a game of other observations
 DUE_BITS: Final = 3  # of the phase, and of the player
 DUE_MASK: Final = (1 << DUE_BITS) - 1
 
@@ -109,9 +109,9 @@ def play_one(
 ) -> Int:
     """Play ``action`` (a negative one: nothing), roll, and observe; returns what is due next."""
     s = states[0]
+    if not fits(s, raw) or (action >= 0 and not legal.is_legal(s, action)):
+        return ILLEGAL
     if action >= 0:
-        if not legal.is_legal(s, action):
-            return ILLEGAL
         turns.play(s, action)
     turns.roll_on(s)
     legal_row = write_views(s, 0, Views(None, raw, scales, scaled))
@@ -122,11 +122,11 @@ def play_one(
 
 
 @entry
-def find_illegal(states: Records, rows: I64, actions: I64) -> Int:
-    """Return the first game that does not allow its action, or -1."""
+def find_illegal(states: Records, rows: I64, actions: I64, players: Int) -> Int:
+    """Return the first game that does not allow its action, or is of other players, or -1."""
     for i in range(rows.shape[0]):
         g = game_of(rows, i)
-        if not legal.is_legal(states[g], actions[g]):
+        if states[g]["players"] != players or not legal.is_legal(states[g], actions[g]):
             return g
     return -1
 

@@ -12,6 +12,7 @@ the game ends, then the learner's payoff. A game that reaches ``max_rounds`` is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Final, Literal, Unpack, cast
 
 import gymnasium
@@ -165,6 +166,9 @@ class CarolusVectorEnv(VectorEnv):
         self._observations = np.zeros((num_envs, *box.shape), box.dtype)
         self._everybody = np.ones(num_envs, np.bool_)
 
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        vars(self).update(deepcopy(parts))  # joblib and Ray hand over arrays read-only
+
     def reset(
         self,
         *,
@@ -197,6 +201,10 @@ class CarolusVectorEnv(VectorEnv):
                 )
             rows = np.flatnonzero(mask)
         self.start(seeds, rows, envs.for_each_game(options, self.num_envs) if options else None)
+        if seeds is not None:  # last: a refused reset changes nothing
+            super().reset(seed=int(seeds[0]))
+            if not np.isscalar(seed):
+                self.np_random = np.random.default_rng(seeds)
         return self.look(), self._info(rows)
 
     def start(

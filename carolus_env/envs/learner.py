@@ -15,13 +15,15 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from carolus_env import engine
-from carolus_env.bots import Agent, AgentLike, is_compiled, lockstep, make
+from carolus_env.bots import Agent, AgentLike, Checked, is_compiled, lockstep, make
+from carolus_env.bots.compiled import CheckedCompiled
 from carolus_env.bots.lockstep import Rows
 from carolus_env.bots.registry import is_function
 from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, copy, pick, put
 from carolus_env.envs import games_from, observation_box
+from carolus_env.system.machine import room_of
 from carolus_env.system.options import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
@@ -45,7 +47,13 @@ def agents_of(rules: Rules, opponents: Opponents) -> list[Agent]:
             f"opponents must be one agent{several if rules.players > 2 else ''}, "
             f"got a list of {len(specs)}"
         )
-    return [make(spec) for spec in specs]
+    return [_checked(make(spec)) for spec in specs]
+
+
+def _checked(agent: Agent) -> Agent:
+    """Check the choices of a user's compiled agent: it would never return from an illegal one."""
+    theirs = is_compiled(agent) and room_of(type(agent).__module__) is None
+    return CheckedCompiled(agent) if theirs and not isinstance(agent, Checked) else agent
 
 
 class FinishedGames(NamedTuple):

@@ -23,7 +23,7 @@ from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.observation import check_players, length_of, slices_of
 from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
-from carolus_env.engine.state import STATE, Ints, States, pick
+from carolus_env.engine.state import STATE, Ints, States, as_states, pick
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import FEATURES, all_weights, write_features
@@ -87,12 +87,13 @@ class Listed(NamedTuple):
     def actions_of(self, states: States, game: int, number: int) -> list[int]:
         """Return the actions, in order, of a candidate of ``states[game]``."""
         if not 0 <= number < self.counts[game]:
-            raise _refusal(game, states[game], int(number), int(self.counts[game]))
+            raise IllegalChoiceError.of(game, states[game], int(number), int(self.counts[game]))
         return [action for action in self.choices[game, number].tolist() if action >= 0]
 
 
 def candidates_of(states: States, turns: Turns) -> Listed:
     """List the candidates of games of one number of players."""
+    states = as_states(states)
     players = int(states["players"][0])
     listed = Listed.nothing(len(states), players, turns)
     lists = turns.candidate_list(players)
@@ -103,11 +104,12 @@ def candidates_of(states: States, turns: Turns) -> Listed:
 class IllegalChoiceError(engine.IllegalActionError):
     """An index of no candidate; ``action`` is the index, ``legal`` are the allowed ones."""
 
-
-def _refusal(game: int, state: np.void, action: int, count: int) -> IllegalChoiceError:
-    player, phase = int(state["player"]), PHASE_NAMES[state["phase"]]
-    text = f"game {game}: player {player} may choose candidates 0 to {count - 1} in phase {phase}"
-    return IllegalChoiceError(f"{text}, got {action}", game, player, action, range(count))
+    @classmethod
+    def of(cls, game: int, state: np.void, action: int, count: int) -> IllegalChoiceError:
+        player, phase = int(state["player"]), PHASE_NAMES[state["phase"]]
+        choices = f"player {player} may choose candidates 0 to {count - 1} in phase {phase}"
+        attributes = {"player": player, "action": action, "legal": list(range(count))}
+        return cls(f"game {game}: {choices}, got {action}", game=game, **attributes)
 
 
 class TurnGames(LearnerGames):
@@ -169,7 +171,7 @@ class TurnGames(LearnerGames):
             if not forfeits:
                 wrong = int(np.argmin(legal))
                 game, number = int(rows[wrong]), int(actions[wrong])
-                raise _refusal(game, self.states[game], number, int(self.counts[game]))
+                raise IllegalChoiceError.of(game, self.states[game], number, int(self.counts[game]))
             engine.forfeit(self.states, rows=rows[~legal])
             self._prepare(rows[~legal])
         deciding = rows[legal]

@@ -158,7 +158,7 @@ class GameBatch:
         self.states["generator"] = generators
         self.generators[:] = streams
         self._clear()
-        self.refresh()
+        self._play(np.full(self.n, -1))
 
     def _clear(self) -> None:
         self.rewards[:] = 0
@@ -175,8 +175,9 @@ class GameBatch:
         """Update masks and observations after ``states`` were changed by hand.
 
         Dice that are due are rolled, and a new game takes the place of one that is over: each game
-        waits for a decision then.
+        waits for a decision then. Games of another number of players are a ValueError.
         """
+        self._check_players()
         self._play(np.full(self.n, -1))
 
     def step(self, actions: Any, *, copy: bool = False, check: bool = False) -> Turn:
@@ -197,13 +198,20 @@ class GameBatch:
         """
         chosen = engine.whole_numbers(actions, "actions", self.n)
         illegal = together(
-            lambda own: stepping.find_illegal(self.states, own.rows, chosen), self._workers
+            lambda own: stepping.find_illegal(self.states, own.rows, chosen, self.rules.players),
+            self._workers,
         )
         for game in illegal:
             if game >= 0:
+                self._check_players()
                 raise engine.refusal(self.states, game, int(chosen[game]))
         self._play(chosen)
         return self.turn(copy=copy)
+
+    def _check_players(self) -> None:
+        """Refuse ``states`` that the buffers are too small for."""
+        if (np.asarray(self.states["players"]) != self.rules.players).any():
+            raise ValueError(f"states must be games of {self.rules.players} players, as the batch")
 
     def _play(self, actions: npt.NDArray[np.int64]) -> None:
         """Play legal actions, -1 for none, and update all buffers."""
@@ -237,6 +245,7 @@ class GameBatch:
         counted; rewards and flags are cleared.
         """
         decisions = whole_number("decisions", decisions, 0)
+        self._check_players()
         for own in self._workers:
             own.totals[:] = 0
         ended = together(
@@ -253,6 +262,9 @@ class GameBatch:
     def clone(self) -> GameBatch:
         """Return an independent copy, with the same future dice and samples."""
         return copy.deepcopy(self)
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        vars(self).update(copy.deepcopy(parts))  # joblib and Ray hand over arrays read-only
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GameBatch:
         memo[id(self.states)] = engine.copy(self.states)  # otherwise copied field by field

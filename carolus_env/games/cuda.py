@@ -88,6 +88,7 @@ class CudaBatch(GameBatch):
         _write(self.generators, streams)
 
     def refresh(self) -> None:
+        self._check_players()
         self._refresh({2: 0})
 
     def step(self, actions: Any, *, copy: bool = False, check: bool = False) -> Turn:

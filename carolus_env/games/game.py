@@ -134,11 +134,9 @@ class Game:
         before = b"" if history is None else self.states.tobytes()
         if 0 <= number < ACTIONS:
             due = play_one(self.states, number, *self._observed)
-        if due == ILLEGAL:
-            raise engine.refusal(self.states, 0, number)
+        self._look(due, number)
         if history is not None:
             history.append((number, before))
-        self._look(due)
 
     def undo(self) -> int:
         """Take the last decision back, with the dice rolled after it, and return its action number.
@@ -160,10 +158,18 @@ class Game:
         return None if self._history is None else tuple(action for action, _ in self._history)
 
     def refresh(self) -> None:
-        """Roll what is due and update all attributes, after ``states`` was changed by hand."""
+        """Roll what is due and update all attributes, after ``states`` was changed by hand.
+
+        An observation is of one number of players: a game of another is a ValueError.
+        """
         self._look(play_one(self.states, -1, *self._observed))
 
-    def _look(self, due: int) -> None:
+    def _look(self, due: int, action: int = -1) -> None:
+        if due == ILLEGAL:
+            players = int(self.states["players"][0])
+            if self.observation is None or len(self.observation) == observing.length(players):
+                raise engine.refusal(self.states, 0, action)
+            raise ValueError(f"the observation is not one of {players} players, as states is now")
         self.phase = due & DUE_MASK
         due >>= DUE_BITS
         self.player = due & DUE_MASK

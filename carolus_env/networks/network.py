@@ -377,7 +377,8 @@ def value_plans(
 
 def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
     """Return each team's win probability in games of one number of players: ``(N, teams)``."""
-    players = common_players(as_states(states), "values")
+    states = as_states(states)
+    players = common_players(states, "values")
     result = np.zeros((len(states), MAX_TEAMS))
     _values(states, Network.of(players, weights), result)
     return result[:, : TEAMS[players]]

@@ -633,7 +633,8 @@ def weights_table(weights: npt.NDArray[np.float64] | None) -> npt.NDArray[np.flo
 
 def features(states: States) -> npt.NDArray[np.float64]:
     """Return `FEATURES` of each team: ``(N, 3, F)`` float64, zeros for missing teams."""
-    counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
+    states = as_states(states)
+    counted = np.zeros((len(states), MAX_TEAMS + 1, len(FEATURES)))
     _features(states, counted)
     return counted[:, :MAX_TEAMS]
 
@@ -645,7 +646,8 @@ def chances(
 
     ``weights`` are ``(5, F)`` by number of players; None: the fitted ones.
     """
-    won = np.zeros((len(as_states(states)), MAX_TEAMS))
+    states = as_states(states)
+    won = np.zeros((len(states), MAX_TEAMS))
     counted, scores = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)
     _chances(states, weights_table(weights), counted, scores, won)
     return won

@@ -271,7 +271,7 @@ class CandidateList(NamedTuple):
         """Return a list with scratch of its own."""
         length = max(whole_number("candidates", most, 1, MOST_PLANS), rules.DISCS)
         plans, scores = np.zeros(length, np.int64), np.zeros(length)
-        return cls(width, weights, most, allocate(PlanScratch), plans, scores)
+        return cls(width, np.array(weights), most, allocate(PlanScratch), plans, scores)
 
 
 @kernel

@@ -234,6 +234,9 @@ def to_arrays(
     if observation not in ("uint8", "float32", None):
         raise ValueError(f"observation must be uint8, float32 or None, got {observation!r}")
     _check_packed(games)
+    games = Packed._make(
+        np.require(each, None, ["C", "A", "W"]) for each in games
+    )  # as the kernel takes them
     decisions = np.concatenate([[0], np.cumsum(games.events < FACE)])  # before each event
     firsts, total = decisions[games.bounds], len(games.starts)
     width = observing.length(common_players(games.starts, "observations"))

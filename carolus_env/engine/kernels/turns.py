@@ -375,8 +375,8 @@ def payoff(s: np.void, seat: Int) -> float:
 
 @kernel
 def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
-    """Add the payoff of each player to what is there."""
-    for seat in range(int64(s["players"])):
+    """Add the payoff of each player to what is there, as far as there are columns."""
+    for seat in range(min(int64(s["players"]), returns.shape[1])):
         returns[row, seat] += payoff(s, seat)
 
 
