@@ -182,6 +182,11 @@ carolus analyse position.txt --move "r>court, E+2" --move "b>8, E+1"
     ),
     Rows(
         "run",
+        "carolus analyse games.jsonl.gz --game 3 --rounds 3 --games 300",
+        "--game 1 --games 2 --base random",
+    ),
+    Rows(
+        "run",
         """
 carolus train --steps 30000 --name tiny
 python train.py

@@ -142,16 +142,13 @@ def _analyse_game(options: AnalyseOptions) -> str:
         for game, played, choices in decisions:
             result = rollouts.roll_out(game, choices, options.rollout, seed=options.seed)
             of = {one.actions: one for one in result.candidates}[played]
-            rows.append(
-                {
-                    "round": int(game["round"][0]),
-                    "player": int(game["player"][0]),
-                    "choice": _choice(game, played),
-                    "cost": of.regret,
-                    "error": of.regret_error,
-                    "best": _choice(game, result.best.actions),
-                }
-            )
+            seat, best = int(game["player"][0]), _choice(game, result.best.actions)
+            about = {
+                "round": int(game["round"][0]),
+                "player": seat,
+                "choice": _choice(game, played),
+            }
+            rows.append({**about, "cost": of.regret, "error": of.regret_error, "best": best})
             progress(len(rows))
     if len(rows) < len(decisions):
         kept = f"{len(rows)} of {len(decisions)} decisions were rolled out"

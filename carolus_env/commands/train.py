@@ -217,7 +217,8 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
 
 def _rating(result: Evaluation) -> str:
     regret = "" if result.regret is None else f", regret a decision {result.regret[0]:.1%}"
-    return f"Elo on the ladder {rating_text(vars(result))}; planner: 0{regret}"
+    interval = f"{result.elo:.0f} ({result.low:.0f} to {result.high:.0f}; planner: 0)"
+    return f"Elo on the ladder {rating_text(vars(result)) if result.bound else interval}{regret}"
 
 
 def _report(job: Job, result: Evaluation, seconds: dict[str, float], console: Console) -> None:

@@ -131,12 +131,12 @@ class Evaluation:
     elo: float  # points above `planner`, on the ladder
     low: float  # the ends of the rating's 95 % interval
     high: float
-    bound: str  # of `Ratings.bounds`: which end the games support alone
     rungs: list[str]  # that it was measured by
     # ``win_rate``, ``ci95`` and ``games`` against `planner`, each rung and other agent, in order
     results: dict[str, dict[str, Any]]
     # mean per decision on the suite, and the ends of its 95 % interval; None: not measured
     regret: list[float] | None = None
+    bound: str = ""  # of `Ratings.bounds`: which end of the interval the games support alone
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without those that were not measured."""
