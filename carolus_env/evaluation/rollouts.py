@@ -91,7 +91,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C in a rollout; ``analysis`` is that of the games that were played."""
 
     def __init__(self, analysis: Analysis) -> None:
-        super().__init__()
+        super().__init__(analysis)
         self.analysis = analysis
 
 
