@@ -210,7 +210,7 @@ class GameBatch:
 
     def _check_players(self) -> None:
         """Refuse ``states`` that the buffers are too small for."""
-        if (np.asarray(self.states["players"]) != self.rules.players).any():
+        if (np.asarray(self.states)["players"] != self.rules.players).any():
             raise ValueError(f"states must be games of {self.rules.players} players, as the batch")
 
     def _play(self, actions: npt.NDArray[np.int64]) -> None:
