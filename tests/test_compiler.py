@@ -278,7 +278,7 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
         return given["TEMP"]
 
     monkeypatch.setattr(compiler.tempfile, "gettempdir", temporary)
-    assert compiler.cache_folder.__wrapped__() == (kept_in and tmp_path / kept_in)
+    assert compiler.cache_folders.__wrapped__()[0] == (kept_in and tmp_path / kept_in)
 
 
 def test_code_of_root_or_the_packages_owner_is_read_by_users_who_cannot_write_there(package):
