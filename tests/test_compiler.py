@@ -14,11 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Annotated, NamedTuple
 
 import numba
+import numpy as np
 import pytest
 
-from carolus_env.system import compiler, machine
+from carolus_env.system import arrays, compiler, machine
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
@@ -197,6 +199,18 @@ def test_tuples_with_other_fields_are_other_code():
     described = [compiler._with_fields(numba.typeof((kind(1, 2), 3))) for kind in (here, swapped)]
     assert "('width', 'depth')" in described[0] and "('depth', 'width')" in described[1]
     assert compiler._with_fields(numba.int64) == "int64"
+
+
+class Memory(NamedTuple):
+    table: Annotated[arrays.I16, 3, "width"]
+    other: Annotated[list[np.int16], "width"]
+
+
+def test_memory_has_the_types_of_its_annotations_which_numpy_spells_in_two_ways():
+    """From 2.5 on `NDArray[np.int16]` is an alias whose one argument is the scalar, as a list's."""
+    table, other = arrays.allocate(Memory, width=2)
+    assert (table.shape, other.shape) == ((3, 2), (2,))
+    assert table.dtype == other.dtype == np.int16
 
 
 FROM_PYTHON = """
