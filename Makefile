@@ -68,10 +68,12 @@ gpu: setup
 	$(RUN) tests/on_gpu.py --libraries
 	$(RUN) -m benchmarks.gpu $(ARGS)
 
-# First steps of every interface, agent and learner, in an environment of other versions (by uv):
-# code of its own, which is hardly optimised, since that takes half of the time.
-FIRST_STEPS = NUMBA_OPT=0 NUMBA_CACHE_DIR=$(CURDIR)/$(1)/first PYTHONPATH=. \
-    $(1)/bin/python tests/first_steps.py
+# First steps of every interface, agent and learner, in an environment of other versions (by uv).
+# Compiled code is its own, and not optimised: that takes half of the time.
+define FIRST_STEPS
+	$(2) NUMBA_OPT=0 NUMBA_CACHE_DIR=$(CURDIR)/$(1)/first PYTHONPATH=. $(1)/bin/python tests/first_steps.py
+	$(2) NUMBA_DISABLE_JIT=1 PYTHONPATH=. $(1)/bin/python tests/first_steps.py
+endef
 
 # The oldest versions that pyproject.toml allows and this Python has.
 OLDEST := .venv-oldest
@@ -104,7 +106,7 @@ STRICT := PYTHONWARNINGS=error::DeprecationWarning,error::PendingDeprecationWarn
 ALL_TESTS = NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest $(TOGETHER)
 
 newest: $(NEWEST)/.installed$(ARGS)
-	$(STRICT) $(if $(ARGS),$(ALL_TESTS) --durations=25,$(call FIRST_STEPS,$(NEWEST)))
+	$(if $(ARGS),$(STRICT) $(ALL_TESTS) --durations=25,$(call FIRST_STEPS,$(NEWEST),$(STRICT)))
 
 $(NEWEST)/.installed$(ARGS): $(VENV)/.installed
 	$(RUN) -m uv venv --quiet --clear --no-python-downloads --python $(NEWEST_PYTHON) $(NEWEST)

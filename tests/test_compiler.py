@@ -14,11 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Annotated, NamedTuple
 
 import numba
+import numpy as np
 import pytest
 
-from carolus_env.system import compiler, machine
+from carolus_env.system import arrays, compiler, machine
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
@@ -199,6 +201,18 @@ def test_tuples_with_other_fields_are_other_code():
     assert compiler._with_fields(numba.int64) == "int64"
 
 
+class Memory(NamedTuple):
+    table: Annotated[arrays.I16, 3, "width"]
+    other: Annotated[list[np.int16], "width"]
+
+
+def test_memory_has_the_types_of_its_annotations_which_numpy_spells_in_two_ways():
+    """From 2.5 on `NDArray[np.int16]` is an alias whose one argument is the scalar, as a list's."""
+    table, other = arrays.allocate(Memory, width=2)
+    assert (table.shape, other.shape) == ((3, 2), (2,))
+    assert table.dtype == other.dtype == np.int16
+
+
 FROM_PYTHON = """
 from carolus_env.engine.kernels import turns
 print(turns.team_win_share(states[0], 0), turns.team_win_share(states[0], 1))
@@ -278,7 +292,7 @@ def test_compiled_code_is_saved_in_the_first_folder_of_ones_own(
         return given["TEMP"]
 
     monkeypatch.setattr(compiler.tempfile, "gettempdir", temporary)
-    assert compiler.cache_folder.__wrapped__() == (kept_in and tmp_path / kept_in)
+    assert compiler.cache_folders.__wrapped__()[0] == (kept_in and tmp_path / kept_in)
 
 
 def test_code_of_root_or_the_packages_owner_is_read_by_users_who_cannot_write_there(package):

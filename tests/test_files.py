@@ -225,7 +225,7 @@ def test_a_file_system_without_fsync_gets_one_warning_and_the_files(tmp_path, mo
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.warns(UserWarning, match=r"file: this file system has no fsync \(") as caught:
+    with pytest.warns(UserWarning, match=r": this file system has no fsync \(") as caught:
         write_file(tmp_path / "file", b"content")
         with Log.create(tmp_path / "log", b"one\n") as log:
             log.append(b"two\n")

@@ -14,7 +14,7 @@ from integrations import Library, install
 from test_docs import SNIPPETS
 
 import carolus_env
-from carolus_env.system.compiler import cache_folder
+from carolus_env.system.compiler import cache_folders
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -122,7 +122,7 @@ def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, t
     programs = install(tmp_path / "venv", wheel, Library("")).parent
     left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # modules are compiled once
     environment = {k: v for k, v in os.environ.items() if k not in left_out}
-    if (kernels := cache_folder()) is not None:  # they are of the same sources
+    if (kernels := cache_folders()[0]) is not None:  # they are of the same sources
         (tmp_path / "cache").mkdir()
         (tmp_path / "cache" / "carolus_env").symlink_to(kernels)
         environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")

@@ -141,6 +141,7 @@ notice = CompileNotice()
 # ------------------------------------------------------------------------------------ kept code
 
 _DIGEST = hashlib.sha256().digest_size
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @cache
@@ -157,7 +158,7 @@ def _can_keep() -> bool:
         text = f"carolus_env: code cannot be kept with Numba {numba.__version__} ({error}); every "
         warnings.warn(text + "process compiles again", stacklevel=2)
         return False
-    return bool(_trusted_folders())
+    return bool(cache_folders()[1])
 
 
 class _EntryCache:
@@ -174,7 +175,7 @@ class _EntryCache:
         try:
             name = self._name(sig, target_context.codegen())
             self._constants = b"\0".join(_constants(self._functions, frozenset(), set()))
-            for folder in _trusted_folders():
+            for folder in cache_folders()[1]:
                 data = _read_trusted(folder / name)
                 code = data[_DIGEST:]
                 if data[:_DIGEST] == self._digest(code):
@@ -188,7 +189,7 @@ class _EntryCache:
 
     def save_overload(self, sig: Any, data: Any) -> None:
         notice.end()
-        folder = cache_folder()
+        folder, _ = cache_folders()
         if folder is None or data.library.has_dynamic_globals:  # addresses in this process
             return
         try:
@@ -241,14 +242,12 @@ def _constants(value: Any, names: frozenset[str], met: set[Any]) -> Iterator[byt
     Of a module that is what has one of the ``names``.
     """
     value = getattr(value, "py_func", value)
-    if isinstance(value, np.ndarray):
-        yield repr((value.dtype, value.shape, value.strides)).encode() + value.tobytes()
+    if isinstance(value, Number | str | bytes | np.generic | np.ndarray):
+        yield pickle.dumps(value)
     elif isinstance(value, tuple):
         yield f"{type(value).__name__} of {len(value)}".encode()
         for each in value:
             yield from _constants(each, names, met)
-    elif isinstance(value, Number | np.generic | str | bytes):
-        yield repr(value).encode()
     elif isinstance(value, ModuleType | FunctionType):
         inner = vars(value)
         if isinstance(value, FunctionType):
@@ -269,48 +268,30 @@ def _names_in(code: CodeType) -> frozenset[str]:
     return frozenset(("", *code.co_names)).union(*map(_names_in, inner))
 
 
-# Cached code is run: it comes from those alone who could run code here anyway, namely this user,
-# root and whoever owns the package.
-
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# Kept code is run: it is read where only this user, root and the owner of the package can write,
+# whose code runs here anyway.
 
 
 def _is_trusted(file: Path | int) -> bool:
-    """Return whether only they can write a file or folder."""
-    with contextlib.suppress(OSError):
-        status = os.stat(file)  # noqa: PTH116 - or the number of an open one
-        owners = {os.getuid(), 0, machine.PACKAGE.stat().st_uid}
-        return not status.st_mode & _OTHERS_WRITE and status.st_uid in owners
-    return False
+    """Return whether nobody else can write a file or folder."""
+    status = os.stat(file)  # noqa: PTH116 - or the number of an open one
+    owners = {os.getuid(), 0, machine.PACKAGE.stat().st_uid}
+    return not status.st_mode & _OTHERS_WRITE and status.st_uid in owners
 
 
 def _read_trusted(path: Path) -> bytes:
-    """Return the content of a file of theirs; nothing where there is none."""
+    """Return the content of a file; nothing where there is none that is trusted."""
     with contextlib.suppress(FileNotFoundError, PermissionError), path.open("rb") as file:
         return file.read() if _is_trusted(file.fileno()) else b""
     return b""
 
 
 @cache
-def _trusted_folders() -> list[Path]:
-    """Return the folders that code is read from, the one that it is kept in among them."""
-    cache_folder()  # which makes it
-    return [folder for folder in _candidates() if _is_trusted(folder)]
+def cache_folders() -> tuple[Path | None, list[Path]]:
+    """Return the first folder of this user's that can be written, and all that code is read from.
 
-
-@cache
-def cache_folder() -> Path | None:
-    """Return the first folder of this user's that can be written; None: nothing is kept."""
-    for folder in _candidates():
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-            tempfile.TemporaryFile(dir=folder).close()
-            if _is_trusted(folder) and folder.stat().st_uid == os.getuid():
-                return folder
-    return None
-
-
-def _candidates() -> list[Path]:
+    Without the first every process compiles for itself what it does not find.
+    """
     home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
     candidates = [machine.PACKAGE / "__pycache__" / "kernels"]
     if numba.config.CACHE_DIR:
@@ -319,12 +300,22 @@ def _candidates() -> list[Path]:
         candidates.append(Path(user_cache or f"{home}/.cache") / "carolus_env")
     with contextlib.suppress(OSError):  # where there is no folder for temporary files
         candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{os.getuid()}")
-    return candidates
+    own, trusted = None, []
+    for folder in candidates:
+        with contextlib.suppress(OSError):
+            if own is None:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+            if folder.is_dir() and _is_trusted(folder):
+                trusted.append(folder)
+                if own is None and folder.stat().st_uid == os.getuid():
+                    tempfile.TemporaryFile(dir=folder).close()
+                    own = folder
+    return own, trusted
 
 
 def keep_gpu_code(dispatcher: Any, key: tuple[Any, ...]) -> None:
     """Keep the code of a kernel of `numba.cuda.jit`; ``key``: the values of its closure."""
-    folder, function = cache_folder(), dispatcher.py_func
+    (folder, _), function = cache_folders(), dispatcher.py_func
     if numba.config.ENABLE_CUDASIM or folder is None:
         return
     from numba.cuda.core.caching import _CacheLocator

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, Self, TypeAlias
 
@@ -58,8 +59,6 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 _WITHOUT_SYNC: Final = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
-_unsynced: set[Path] = set()
-"""Folders of which a warning was given."""
 
 
 def _sync(file: int, path: Path) -> None:
@@ -69,10 +68,13 @@ def _sync(file: int, path: Path) -> None:
     except OSError as error:
         if error.errno not in _WITHOUT_SYNC:
             raise
-        if path.parent not in _unsynced:
-            _unsynced.add(path.parent)
-            text = f"{path}: this file system has no fsync ({error.strerror}): a crash of the "
-            warnings.warn(text + "machine may cut files there", stacklevel=3)
+        _warn_unsynced(path.parent, error.strerror)
+
+
+@cache
+def _warn_unsynced(folder: Path, reason: str) -> None:
+    text = f"{folder}: this file system has no fsync ({reason}): a crash of the machine may cut "
+    warnings.warn(text + "files there", stacklevel=4)
 
 
 def _keep_rights(file: IO[bytes], old: os.stat_result) -> None:
