@@ -360,8 +360,8 @@ def check_wandb() -> None:
     tracker = wandb.init(project="carolus", mode="offline")
     run = Run(config, Path.cwd(), log=lambda values, step: tracker.log(values, step=step))
     assert run.train() and run.finish()
+    tracker.finish()  # with it the last step is complete
     assert {"train/loss", "evaluation/elo"} <= dict(tracker.summary).keys()
-    tracker.finish()
     assert list(Path.cwd().glob("wandb/offline-run-*/run-*.wandb"))
 
 

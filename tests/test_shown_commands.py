@@ -344,7 +344,7 @@ pip install 'carolus_env-0.1.0-py3-none-any.whl[ray]'
 pip install -c constraints.txt -e '.[dev]'
 pip install -c constraints.txt -e '.[train,evaluation,play]'
 pip install -c constraints.txt -e '.[train,evaluation,play,render]'
-pip install 'carolus-env[gpu]'
+pip install 'carolus_env-0.1.0-py3-none-any.whl[gpu]'
 pip install carolus_env-0.1.0-py3-none-any.whl
         """,
         why="installs; its extras exist, and tests/mornings install the wheel",
@@ -408,6 +408,7 @@ def test_named_commands_name_rules_and_extras_that_exist():
         elif command.startswith("pip "):
             named = ",".join(re.findall(r"\[(.*?)\]", command)).split(",")
             assert set(named) <= {"", *extras}, command
+            assert "carolus-env" not in command, "it is not published: a wheel, or a clone"
     text = " ".join(page.read_text() for page in ROOT.glob("docs/*.md"))
     assert set(re.findall(r"`carolus ([a-z]+)`", text)) <= set(commands.COMMANDS)
     assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(
