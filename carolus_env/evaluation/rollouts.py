@@ -164,10 +164,8 @@ def roll_out(
     if len(set(compared)) < len(compared):
         raise ValueError("choices must be different, a candidate is given twice")
     starts = after(state, compared)
-    value: Any = options.value
-    if options.rounds is None:
-        value = None
-    elif isinstance(value, str):
+    value: Any = options.value if options.rounds is not None else None
+    if isinstance(value, str):
         value = value_function(value, int(state["players"]))
     sampler = Sampler(options.base, seed, value, options.rounds, threads=options.threads)
     samples = _Samples(len(compared), int(state["team"][state["player"]]))
