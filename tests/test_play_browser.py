@@ -1,16 +1,19 @@
 """The page in a real browser: Chromium without a window, driven by Playwright."""
 
+import io
 import json
 import shutil
 
 import numpy as np
 import pytest
 from page import Slow, book, finished, serving
+from PIL import Image
 
 import carolus_env as ce
 from carolus_env import bots
 from carolus_env.drawing import board_svg
 from carolus_env.engine.rules import PLACE, Rules, action_parts
+from carolus_env.play import session
 from carolus_env.play.server import Api
 from carolus_env.play.session import LEVELS, Roster
 from carolus_env.records import replay
@@ -451,6 +454,14 @@ def test_a_text_is_refused_or_a_files_games_are_a_list_and_can_be_played_on(open
     click_on(tab)
 
 
+def test_a_list_of_games_that_is_not_all_says_so(open_tab, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "MAX_LINES", 2)
+    file = book(tmp_path / "three.jsonl", *[finished("greedy", 1)] * 3)
+    with serving(Api(Roster(), [file])) as page:
+        tab = open_tab(f"{page.address}/replay/0")
+        sync_api.expect(tab.locator(".picker")).to_contain_text("The first 2 games of more")
+
+
 def test_a_game_that_is_over_is_looked_back_at_and_played_again(open_tab):
     tab = open_tab()
     start_game(tab, rounds=1, name="Ada")
@@ -502,6 +513,89 @@ SMALL = """() => [...document.querySelectorAll('button, a, input, select, summar
     .map(e => [e, e.getBoundingClientRect()])
     .filter(([, box]) => box.width && (box.width < 24 || box.height < 24))
     .map(([e, box]) => `${e.outerHTML.slice(0, 90)} ${box.width} x ${box.height}`)"""
+
+
+# Texts, but for the drawing's, whose contrast with what is behind them is less than 4.5.
+PALE = """() => {
+    const ink = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    const luminance = (colours) => {  // of these, one above the other
+        for (const colour of ["white", ...colours]) {
+            ink.fillStyle = colour;
+            ink.fillRect(0, 0, 1, 1);
+        }
+        const [r, g, b] = [...ink.getImageData(0, 0, 1, 1).data].map((part) => part / 255)
+            .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const backs = (e) => e ? [...backs(e.parentElement), getComputedStyle(e).backgroundColor] : [];
+    const pale = new Set();
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const element = texts.currentNode.parentElement;
+        if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
+        if (element.closest(".board, option, noscript, .unseen, #notice, :disabled")) continue;
+        const behind = backs(element);
+        const text = luminance([...behind, getComputedStyle(element).color]);
+        const [low, high] = [text, luminance(behind)].sort((a, b) => a - b);
+        const contrast = (high + 0.05) / (low + 0.05);
+        if (contrast < 4.5) pale.add(`${contrast.toFixed(2)} ${element.outerHTML.slice(0, 99)}`);
+    }
+    return [...pale];
+}"""
+TINY = """() => [...document.querySelectorAll("input, select, textarea")]
+    .filter((field) => parseFloat(getComputedStyle(field).fontSize) < 16)
+    .map((field) => field.outerHTML.slice(0, 99))"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_can_be_read_and_fields_are_large_enough_for_a_phone(open_tab, page, scheme):
+    tab = open_tab(color_scheme=scheme, reduced_motion="reduce")
+    tab.locator(".level").last.hover()
+    assert tab.evaluate(PALE) == tab.evaluate(TINY) == []
+    start_game(tab)
+    for phase in ("disc", "place", "move"):
+        click_to(tab, phase)
+        for choice in tab.locator(".choices button:enabled").all()[-2:]:
+            for aim in (choice.hover, choice.focus):
+                aim()
+                assert tab.evaluate(PALE) == []
+    tab.get_by_label("Bot that gives hints").select_option("ppo")
+    tab.get_by_role("button", name="Hint").click()
+    tab.locator(".opinion").wait_for()
+    tab.get_by_role("button", name="Share").click()
+    assert tab.evaluate(PALE) == tab.evaluate(TINY) == []
+    tab.keyboard.press("Escape")
+    paste(tab, page, finished("greedy", 1))
+    tab.locator(".graph").wait_for()
+    tab.locator(".log li").first.hover()
+    assert tab.evaluate(PALE) == tab.evaluate(TINY) == []
+
+
+def test_what_is_chosen_can_be_told_in_forced_colours(open_tab, page):
+    tab = open_tab(forced_colors="active", reduced_motion="reduce")
+
+    def told(chosen, other):
+        """Their colours, which are a few pixels from their corners, can be told."""
+        pictures = [tab.locator(what).first.screenshot() for what in (chosen, other)]
+        at = [Image.open(io.BytesIO(png)).convert("L").getpixel((5, 9)) for png in pictures]
+        assert abs(at[0] - at[1]) > 60, (chosen, at)
+
+    tab.get_by_text("More", exact=True).click()
+    told("input:checked + label", "input:not(:checked) + label")
+    start_game(tab)
+    click_to(tab, "place")
+    if tab.locator(".hand [aria-pressed=true]").count() == 0:
+        tab.locator(".hand button").first.click()
+    told(".hand [aria-pressed=true]", ".hand [aria-pressed=false]")
+    tab.get_by_label("Bot that gives hints").select_option("ppo")
+    tab.get_by_role("button", name="Hint").click()
+    tab.locator(".opinion").wait_for()
+    told(".shares span:first-child", ".shares span:last-child")
+    told(".opinion li:first-child", ".opinion h3")
+    paste(tab, page, finished("greedy", 1))
+    tab.locator(".log li").nth(3).click()
+    tab.wait_for_selector(".log [aria-current]")
+    told(".log [aria-current]", ".log li:not([aria-current])")
 
 
 @pytest.mark.parametrize("width", [360, 768])

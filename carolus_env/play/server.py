@@ -19,13 +19,13 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 import anyio
 import numpy as np
-import numpy.typing as npt
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -56,7 +56,7 @@ from carolus_env.play.session import (
     agents_of,
     hint,
 )
-from carolus_env.system import cancellation, options, untrusted
+from carolus_env.system import options, untrusted
 from carolus_env.system.cancellation import Stop, Stopped
 from carolus_env.system.untrusted import DataError, check, cut, get, only, parse_json
 
@@ -92,7 +92,7 @@ _LONGEST_REASON: Final = 1000  # characters
 _LISTED: Final = 8  # actions of a hint, at most
 Body = dict[str, Any]
 View = dict[str, Any]
-Work = Callable[[], View]
+Steps = Iterator[View | None]
 Lend = Callable[[str], Agent]
 T = TypeVar("T")
 
@@ -105,9 +105,13 @@ class Api:
 
     def menu(self) -> View:
         """Return the choices for a new game, and the files named on the command line."""
-        offers = self.roster.menu().items()
+        clans = [  # icons, about the origin
+            {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
+            for clan, name in enumerate(rules.CLAN_NAMES)
+        ]
+        teams = [{**look._asdict(), "path": polygon(CASTLE, 10.0)} for look in TEAM_STYLES]
         return {
-            "agents": [{"spec": spec, "about": about} for spec, about in offers],
+            "agents": [{"spec": spec, "about": what} for spec, what in self.roster.menu().items()],
             "advisers": self.roster.advisers(),
             "levels": [
                 {**level._asdict(), "agent": level.agents[Rules().players]} for level in LEVELS
@@ -115,7 +119,7 @@ class Api:
             "rules": Rules().to_dict(),
             "options": options.form(Rules),
             "max_seed": MAX_SEED,
-            "icons": icons_view(),
+            "icons": {"clans": clans, "teams": teams},
             "files": [file.name for file in self._files],
         }
 
@@ -128,18 +132,19 @@ class Api:
         return _numbered(found.lines, game, f"The file has no game {cut(game, 20)}.")
 
     def answer(self, request: str, body: Body) -> View:
-        """Answer one of `REQUESTS`; its method reads all of the body, and returns the work."""
+        """Answer one of `REQUESTS`; its method yields None once it has read the body."""
         with self.roster.lending() as lend:
+            steps = getattr(self, f"_{request}")(
+                body, lambda spec: _asked(spec, lambda: lend(spec))
+            )
             try:
-                work = getattr(self, f"_{request}")(
-                    body, lambda spec: _asked(spec, lambda: lend(spec))
-                )
-            except ValueError as error:
+                next(steps)
+            except ValueError as error:  # later ones are the server's own
                 raise HTTPException(400, str(error)) from None
-            view: View = work()
+            view: View = next(steps)
             return view
 
-    def _view(self, body: Body, agent: Lend) -> Work:
+    def _view(self, body: Body, agent: Lend) -> Steps:
         """Return a position of a recorded game (``at``), or a game in play.
 
         That goes on with the record by its own agents, names and seed, or by those of the body;
@@ -148,50 +153,50 @@ class Api:
         look = _look(body)
         if body.get("at") is None:
             session = _session(body, agent)
-            return lambda: session_view(session, **look)
+            yield None
+            yield session_view(session, **look)
+            return
         replay, at = _replayed(body)
-        agents = agents_of(body["record"])
-        return lambda: {**replay_view(replay, at, **look), "agents": agents}
+        yield None
+        yield {
+            **_position(replay, at, look["layout"], legal=True),
+            "agents": agents_of(body["record"]),
+            "result": replay.outcome(),
+            "log": [line._asdict() for line in replay.log(look["since"])],
+        }
 
-    def _decide(self, body: Body, agent: Lend) -> Work:
+    def _decide(self, body: Body, agent: Lend) -> Steps:
         """Play a person's decision (``action``), or else those of the agent to move."""
         get(body, "record", dict)
-        session, look = _session(body, agent), _look(body)
+        session, look, asked = _session(body, agent), _look(body), None
         if body.get("action") is not None:
             session.play(body["action"])
-            return lambda: session_view(session, **look)
-        if (asked := session.agent) is None:
+        elif (asked := session.agent) is None:
             raise ValueError("no bot is to move")
-
-        def work() -> View:
+        yield None
+        if asked is not None:
             _asked(asked, session.ask_agent)
-            return session_view(session, **look)
+        yield session_view(session, **look)
 
-        return work
-
-    def _hint(self, body: Body, agent: Lend) -> Work:
+    def _hint(self, body: Body, agent: Lend) -> Steps:
         """Return an agent's opinion of a position of a game, by default of the last."""
         replay, at = _replayed(body)
-        state = replay.states[at]
+        state, adviser = replay.states[at], agent(body.get("agent") or "")
         if state["phase"] in (rules.ROLL, rules.OVER):
             raise ValueError("there is no decision at this position")
+        yield None
         played = replay.events[at]["action"] if at < len(replay.events) else None
-        adviser = agent(body.get("agent") or "")
-        return lambda: hint_view(state, _asked(adviser, lambda: hint(adviser, state)), played)
+        yield hint_view(state, _asked(adviser, lambda: hint(adviser, state)), played)
 
-    def _values(self, body: Body, agent: Lend) -> Work:
+    def _values(self, body: Body, agent: Lend) -> Steps:
         """Return each team's win probability at every decision of a game, by an agent."""
-        replay, _ = _replayed(body)
-        adviser = agent(body.get("agent") or "")
-
-        def work() -> View:
-            states = np.array([replay.states[index] for index in replay.decisions], STATE)
-            values = _asked(adviser, lambda: bots.opinion(adviser, states).values)
-            if values is None:
-                raise HTTPException(400, f"{adviser.name} does not value positions")
-            return {"agent": adviser.name, "values": [shares(row) for row in values]}
-
-        return work
+        (replay, _), adviser = _replayed(body), agent(body.get("agent") or "")
+        yield None
+        states = np.array([replay.states[index] for index in replay.decisions], STATE)
+        values = _asked(adviser, lambda: bots.opinion(adviser, states).values)
+        if values is None:
+            raise HTTPException(400, f"{adviser.name} does not value positions")
+        yield {"agent": adviser.name, "values": values.round(4).tolist()}
 
 
 def _numbered(items: Sequence[T], number: str, reason: str) -> T:
@@ -203,10 +208,11 @@ def _numbered(items: Sequence[T], number: str, reason: str) -> T:
 
 def _session(body: Body, agent: Lend) -> Session:
     record, specs, seed = body.get("record"), body.get("agents"), body.get("seed")
-    if record is not None and specs is None:
-        _check_seed(record.get("seed"))
-        return Session.resumed(record, agent)
-    _check_seed(seed)
+    own = record if specs is None else None
+    if (given := seed if own is None else own.get("seed")) is not None:
+        options.whole_number("seed", given, 0, MAX_SEED)
+    if own is not None:
+        return Session.resumed(own, agent)
     seats = [
         None if spec is None else agent(check(spec, str, f"agents[{seat}]"))
         for seat, spec in enumerate((specs or [])[: rules.MAX_PLAYERS + 1])
@@ -217,19 +223,11 @@ def _session(body: Body, agent: Lend) -> Session:
     return Session.new(wanted, seats, names=body.get("names"), seed=seed)
 
 
-def _check_seed(seed: Any) -> None:
-    if seed is not None:
-        options.whole_number("seed", seed, 0, MAX_SEED)
-
-
 def _replayed(body: Body) -> tuple[Replay, int]:
     """Return the game of a request, and the position that it names: the last by default."""
     replay = Replay(get(body, "record", dict))
     last = len(replay.events)
-    at = last if body.get("at") is None else body["at"]
-    if not 0 <= at <= last:
-        raise ValueError(f"at must be from 0 to {last}, got {at}")
-    return replay, at
+    return replay, options.whole_number("at", body.get("at", last), 0, last)
 
 
 def _look(body: Body) -> dict[str, Any]:
@@ -238,8 +236,7 @@ def _look(body: Body) -> dict[str, Any]:
     return {"layout": untrusted.one_of(look, "layout", LAYOUTS), "since": since}
 
 
-_BUSY: Final[set[int]] = set()  # agents that think, by their identity
-_FREED: Final = threading.Condition()
+_LOCKS: Final[dict[int, threading.Lock]] = {}  # by the identity of what is asked
 
 
 def _asked(agent: Agent | str, work: Callable[[], T]) -> T:
@@ -247,13 +244,9 @@ def _asked(agent: Agent | str, work: Callable[[], T]) -> T:
 
     Two threads never ask one object at once.
     """
-    with _FREED:
-        while id(agent) in _BUSY:
-            _FREED.wait(0.1)
-            cancellation.current().check()
-        _BUSY.add(id(agent))
     try:
-        return work()
+        with _LOCKS.setdefault(id(agent), threading.Lock()):
+            return work()
     except (Stopped, RosterError):
         raise
     except BaseException as error:
@@ -261,10 +254,6 @@ def _asked(agent: Agent | str, work: Callable[[], T]) -> T:
         name = agent if isinstance(agent, str) else agent.name
         reason = f"{name} failed with {untrusted.message(error)}"
         raise HTTPException(502, reason[:_LONGEST_REASON]) from None
-    finally:
-        with _FREED:
-            _BUSY.remove(id(agent))
-            _FREED.notify_all()
 
 
 # ------------------------------------------------------------------------------------ views
@@ -286,25 +275,6 @@ def session_view(session: Session, *, layout: Any, since: int) -> View:
     }
 
 
-def replay_view(replay: Replay, at: int, *, layout: Any, since: int) -> View:
-    """Return a position of a recorded game, with the log from event ``since`` on."""
-    return {
-        **_position(replay, at, layout, legal=True),
-        "result": replay.outcome(),
-        "log": [line._asdict() for line in replay.log(since)],
-    }
-
-
-def icons_view() -> View:
-    """Return the colours and shapes of clans and teams for the page's icons, about the origin."""
-    clans = [
-        {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
-        for clan, name in enumerate(rules.CLAN_NAMES)
-    ]
-    teams = [{**look._asdict(), "path": polygon(CASTLE, 10.0)} for look in TEAM_STYLES]
-    return {"clans": clans, "teams": teams}
-
-
 def hint_view(state: np.void, hint: Hint, played: int | None) -> View:
     """Return an agent's opinion; the action that was played (None: none yet) is always listed."""
 
@@ -314,20 +284,15 @@ def hint_view(state: np.void, hint: Hint, played: int | None) -> View:
     moves = None
     if hint.probabilities is not None:
         listed = dict.fromkeys([*hint.ranked(_LISTED), *([] if played is None else [played])])
-        shares_of = shares(hint.probabilities)
-        moves = [{**named(action), "share": shares_of[action]} for action in listed]
+        shares = hint.probabilities.round(4).tolist()
+        moves = [{**named(action), "share": shares[action]} for action in listed]
     return {
         "agent": hint.agent,
         "choice": named(hint.choice),
         "played": played,
         "moves": moves,
-        "values": None if hint.values is None else shares(hint.values),
+        "values": None if hint.values is None else hint.values.round(4).tolist(),
     }
-
-
-def shares(values: npt.NDArray[np.float64]) -> list[float]:
-    """Round probabilities for JSON."""
-    return [round(float(value), 4) for value in values]
 
 
 def _position(game: Replay, at: int, layout: Any, **drawn: Any) -> View:
@@ -469,10 +434,8 @@ async def _json(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
         body = check(parse_json(bytes(data)), dict, "the body")
         only(body, known)
         return {key: check(each, known[key], key) for key, each in body.items() if each is not None}
-    except DataError as error:
-        raise HTTPException(400, str(error)) from None
-    except ClientDisconnect:  # nobody reads the answer
-        raise HTTPException(400, "the request was cut off") from None
+    except (DataError, ClientDisconnect) as error:  # the latter has no text, and no reader
+        raise HTTPException(400, str(error) or "the request was cut off") from None
 
 
 async def _worked(request: Request, work: Callable[[], Any]) -> Any:
@@ -481,14 +444,14 @@ async def _worked(request: Request, work: Callable[[], Any]) -> Any:
     The work checks a flag (`system.cancellation`) and soon gives its core back. An agent in a
     user's file may not check it; then its answer is dropped.
     """
-    stop, ended = Stop(), list[tuple[Any, BaseException | None]]()
+    stop, answer = Stop(), Future[Any]()
 
     def run() -> None:
         try:
             with stop.watched():
-                ended.append((work(), None))
+                answer.set_result(work())
         except BaseException as error:  # in the loop some would end the server
-            ended.append((None, error))
+            answer.set_exception(error)
 
     async def watch(scope: anyio.CancelScope) -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -502,10 +465,9 @@ async def _worked(request: Request, work: Callable[[], Any]) -> Any:
             group.cancel_scope.cancel()
     finally:
         stop.set()
-    result, error = ended[0] if ended else (None, HTTPException(400, "the request was cut off"))
-    if error is not None:
-        raise error
-    return result
+    if not answer.done():
+        raise HTTPException(400, "the request was cut off")
+    return answer.result()
 
 
 # ------------------------------------------------------------------------------------ running
@@ -513,12 +475,10 @@ async def _worked(request: Request, work: Callable[[], Any]) -> Any:
 
 def open_socket(port: int | None) -> socket.socket:
     """Listen on a port of 127.0.0.1; None: on the usual one, or on any when that is taken."""
-    if port is not None:
-        return socket.create_server((HOST, port))
-    try:
-        return socket.create_server((HOST, USUAL_PORT))
-    except OSError:
-        return socket.create_server((HOST, 0))
+    if port is None:
+        with contextlib.suppress(OSError):
+            return socket.create_server((HOST, USUAL_PORT))
+    return socket.create_server((HOST, port or 0))
 
 
 def make_server(api: Api) -> uvicorn.Server:

@@ -369,11 +369,10 @@ class GameFile:
 
 def was_lost(record: Record, agent: str) -> bool:
     """Return whether ``agent`` played the game and lost in all its seats."""
-    result = record["result"]
-    seats = [seat for seat, spec in enumerate(agents_of(record)) if spec == agent]
-    if result is None or not seats or len(result["returns"]) <= max(seats):
-        return False
-    return all(result["returns"][seat] < 0 for seat in seats)
+    returns = (record["result"] or {"returns": []})["returns"]
+    pairs = zip(agents_of(record), returns, strict=False)
+    lost = [value < 0 for spec, value in pairs if spec == agent]
+    return bool(lost) and all(lost)
 
 
 # ------------------------------------------------------------------------------------ agents
