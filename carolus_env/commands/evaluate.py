@@ -29,6 +29,11 @@ from carolus_env.system.options import UserError, argument, group, option
 GAMES = 1000
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
+_IN_OUT: Final = (
+    *(GAMES_FILE, SUMMARY_FILE, "ratings.svg", "ratings.png", "report.html"),
+    *(f"worst_{players}p.jsonl" for players in (2, 3, 4)),
+)
+"""Files of the folder --out that no other option may name."""
 _OTHER: Final = "other evaluations"
 _NUMBER, _REAL, _TEXT = (
     dict[str, Any](kind=kind, heading="number of games") for kind in (int, float, str)
@@ -187,8 +192,9 @@ def _plan(options: EvaluateOptions) -> evaluation.Plan:
 
 def _check_files(options: EvaluateOptions) -> None:
     """Fail now, rather than after hours of play, if a file cannot be written."""
-    for name, path in (("json", options.json), ("records", options.records), ("out", options.out)):
-        if path is None:
+    named = [options.out / name for name in _IN_OUT] if options.out else []
+    for name in ("out", "json", "records"):  # the folder first: the others may be in it
+        if (path := getattr(options, name)) is None:
             continue
         try:
             if name == "out":
@@ -199,11 +205,9 @@ def _check_files(options: EvaluateOptions) -> None:
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"--{name} {path}: cannot be written: {reason}") from error
-    own = [options.out / name for name in (GAMES_FILE, SUMMARY_FILE)] if options.out else []
-    named = [path.resolve() for path in (options.json, options.records, *own) if path]
-    for path in named:
-        if named.count(path) > 1:
+        if path.resolve() in [other.resolve() for other in named]:
             raise UserError(f"{path} is named twice: name another file")
+        named.append(path)
     if options.records and options.records.exists() and not options.resume:
         raise UserError(f"--records {options.records}: exists; name another file")
 

@@ -282,7 +282,7 @@ def pairings_table(summary: Summary) -> Table:
 def facts_table(summary: Summary) -> Table:
     """Return all that is needed to play the tournament again, by name."""
     facts = {key: summary[key] for key in ("schedule", "seed", "deals", "games")}
-    facts["time"] = duration(1e6 * summary["seconds"])
+    facts["time"] = f"{summary['seconds']:,.1f} s"
     facts |= summary["rules"] | summary["versions"] | summary["machine"]
     facts |= {key: summary.get(key) for key in ("commit", "command")}
     known = {spaced(key): value for key, value in facts.items() if value is not None}

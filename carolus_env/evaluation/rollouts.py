@@ -174,6 +174,7 @@ def roll_out(
     samples = _Samples(len(compared), int(state["team"][state["player"]]))
     looks = set(looks_after(options.games))
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * len(looks)))
+    sampler.warm_up(single(state))
     started, ended, decisions, done = time.perf_counter(), "games", 0, 0
     while done < options.games:
         left = np.flatnonzero(~samples.dropped)
@@ -200,7 +201,7 @@ def roll_out(
             errors = [standard_error(samples.of(row)[:, samples.team]) for row in left.tolist()]
             enough = max(errors) <= options.error
         if enough:
-            ended = "best" if len(left) == 1 else "error"
+            ended = "best" if len(left) == 1 < len(compared) else "error"
             break
     order = samples.order()
     estimates = tuple(samples.estimate(row, order[0], compared[row]) for row in order)
@@ -381,6 +382,12 @@ class Sampler:
 
         parts = machine.together(played, list(zip(self._agents, runs, strict=False)))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
+
+    def warm_up(self, game: States) -> None:
+        """Use the base and the value once, so that compiling and loading do not count as theirs."""
+        choose(self._agents[0], game, np.zeros(1, np.int64))
+        if self.value is not None:
+            self.value(game)
 
     @cached_property
     def _agents(self) -> list[bots.Agent]:
