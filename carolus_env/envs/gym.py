@@ -394,7 +394,7 @@ class CarolusEnv(gymnasium.Env):
 
         Raises:
             TypeError: when the action is not a whole number.
-            ResetNeeded: before the first `reset`, when the game is over, and after an opponent failed.
+            ResetNeeded: before the first `reset`, when the game is over, or an opponent failed.
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
         """
         number, game, games = integer("action", action), self._game, self._vector.games

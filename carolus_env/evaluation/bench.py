@@ -103,10 +103,8 @@ def write(
     """Add numbers of players to the file of an agent's results, see `read`; the others stay."""
     with locked(path):
         old = read(path, agent) if path.exists() else {"players": {}, "left_out": {}}
-        about: dict[str, Any] = {"protocol": NAME, "agent": agent.name, "ladder": LADDER}
-        new = {
-            number: {"seed": SEED, "sources": fingerprint(agent, int(number)), **part}
-            for number, part in players.items()
-        }
-        about |= {"players": old["players"] | new, "left_out": {**old["left_out"], **left_out}}
-        write_json(path, about)
+        for number, part in players.items():
+            about = {"seed": SEED, "sources": fingerprint(agent, int(number))}
+            old["players"][number] = {**about, **part}
+        old["left_out"].update(left_out)
+        write_json(path, {"protocol": NAME, "agent": agent.name, "ladder": LADDER, **old})

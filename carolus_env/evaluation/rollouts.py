@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -165,10 +165,8 @@ def roll_out(
     if len(set(compared)) < len(compared):
         raise ValueError("choices must be different, a candidate is given twice")
     starts = after(state, compared)
-    value: Any = options.value
-    if options.rounds is None:
-        value = None
-    elif isinstance(value, str):
+    value = None if options.rounds is None else options.value
+    if isinstance(value, str):
         value = value_function(value, int(state["players"]))
     sampler = Sampler(options.base, seed, value, options.rounds, threads=options.threads)
     samples = _Samples(len(compared), int(state["team"][state["player"]]))
