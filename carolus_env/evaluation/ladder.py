@@ -66,10 +66,7 @@ def nearest(players: int, elo: float, count: int = 1) -> list[Rung]:
 
 
 def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
-    """Return a rough rating: between the rungs that an agent beats and those that beat it.
-
-    A bisection finds them, by so many games against each rung that it comes to.
-    """
+    """Return a rough rating, between rungs that an agent beats and loses to, by bisection."""
     known = rungs(rules.players)
     below, above = -1, len(known)  # rungs that it beats and loses to
     while above - below > 1:
