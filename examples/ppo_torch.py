@@ -234,7 +234,7 @@ def evaluate(network: Network, args: Args) -> None:
         low, high = match.ci95[0]
         print(
             f"win rate {match.win_rate[0]:.1%} (95 %: {low:.1%} to {high:.1%}) against {opponent}, "
-            f"{args.eval_games} games of {args.players} players",
+            f"{match.games} games of {args.players} players",
             flush=True,
         )
 

@@ -255,6 +255,7 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(schedule, pairs
     ("given", "named"),
     [
         ({"agents": ("a",)}, "got 1"),
+        ({"agents": ("a", 2)}, r"agents .*\('a', 2\)"),
         ({"schedule": "swiss"}, "'swiss'"),
         ({"deals": 0}, "deals .* 0"),
         ({"seed": -1}, "seed .*-1"),

@@ -225,6 +225,13 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "data").exists()
     assert dataset.main([*words, "--seed", "5"]) == 2
     assert "parts of another data set (seed)" in capsys.readouterr().err
+    about = tmp_path / ".data.parts" / "job.json"
+    kept = about.read_text()
+    for damaged in ("{", "[]", "{}", kept.replace('"sources": [', '"sources": [1, ')):
+        about.write_text(damaged)
+        assert dataset.main(words) == 2
+        assert ".data.parts" in capsys.readouterr().err
+    about.write_text(kept)
     with monkeypatch.context() as patch:
         patch.setattr(dataset, "fingerprint", lambda agent, players: {"carolus_env": "edited"})
         assert dataset.main(words) == 2

@@ -91,8 +91,11 @@ def test_the_hash_is_that_of_the_rungs_and_other_rungs_are_refused(tmp_path):
     data = json.loads(path.read_text())
     assert {key: rows[0]["elo"] for key, rows in data["players"].items()} == {"2": 2, "4": 4}
     assert data["hash"] == ladder.digest(data["players"])
-    with pytest.raises(ValueError, match="got 5"):
-        ladder.rungs(5)
+    for players in (5, 2.0):
+        with pytest.raises((ValueError, TypeError), match=f"players must be .* got {players}"):
+            ladder.rungs(players)
+        with pytest.raises((ValueError, TypeError), match=f"players must be .* got {players}"):
+            bench.suite(players)
     for met, named in (({"nobody": None}, "'nobody'"), ({}, "a rung")):
         with pytest.raises(ValueError, match=named):
             ladder.place(Rules(2), met)

@@ -8,9 +8,11 @@ import runpy
 import shlex
 import subprocess
 import sys
+import threading
 import tomllib
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,7 @@ import carolus_env as ce
 from carolus_env import bots, commands
 from carolus_env.commands import dataset, evaluate, train, warmup
 from carolus_env.learners.ppo import PpoConfig
+from carolus_env.system.cancellation import Stop
 from carolus_env.system.command import FAILED, USER_ERROR, command
 from carolus_env.system.files import BusyError, locked
 
@@ -403,3 +406,16 @@ def test_every_command_that_writes_over_time_is_refused(tmp_path, capsys):
     texts = *capsys.readouterr().err.splitlines(), str(refused.value)
     for text, path, process in zip(texts, (out, data, out), (one, other, one), strict=True):
         assert str(process.pid) in text and str(path) in text
+
+
+def test_a_run_starts_in_any_thread():
+    run, entered = SimpleNamespace(stop=Stop()), list[bool]()
+
+    def enter():
+        with train._stopping(run, None):
+            entered.append(True)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert entered == [True], "only the main thread can handle signals"

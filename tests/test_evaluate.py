@@ -286,11 +286,16 @@ def test_two_files_of_one_name_are_refused(run, tmp_path):
     for names in (
         ("--json", tmp_path / "x", "--records", cup / ".." / "x"),
         ("--json", cup / "games.jsonl", "--out", cup),
+        ("--json", cup / "report.html", "--out", cup),
+        ("--suite", "--json", cup / "worst_2p.jsonl", "--out", cup),
         ("--out", cup, "--records", cup / "inner" / ".." / "summary.json"),
     ):
-        code, out, err = run(*words, *names)
+        code, out, err = run(*(words[:2] if "--suite" in names else words), *names)
         assert (code, out) == (2, "") and "is named twice: name another file" in err
     assert [path.name for path in cup.iterdir()] == ["inner"]
+    new = tmp_path / "new"
+    assert run(*words, "--out", new, "--records", new / "r.jsonl", "--json", new / "a.json")[0] == 0
+    assert {"r.jsonl", "a.json", "games.jsonl"} < {path.name for path in new.iterdir()}
 
 
 def test_without_matplotlib_the_report_has_no_pictures(run, tmp_path, monkeypatch):

@@ -352,6 +352,8 @@ def test_a_vector_takes_a_start_for_all_games_one_each_or_one_for_masked_rows():
     assert env.games.states["player"].tolist() == [0, 0, 0]
     for field in ("region_paladins", "order"):  # the opponent may have taken a crown's paladin
         np.testing.assert_array_equal(env.games.states[field], start[field])
+    with pytest.raises(ValueError, match=r"^reset: territories must be an array"):
+        env.reset(options={"territories": [CLANS, CLANS[:3], CLANS]})
     env = CarolusVectorEnv(4)
     env.reset(seed=1)
     before = engine.copy(env.games.states)

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import gymnasium
 import numpy as np
 import pytest
 from strategies import Watcher, every_number
@@ -13,7 +14,7 @@ from carolus_env.engine import IllegalActionError, observation
 from carolus_env.engine.chance import new_streams
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import BY_FORFEIT, Rules
-from carolus_env.envs import gym
+from carolus_env.envs import gym, sb3
 from carolus_env.envs.learner import LearnerGames
 from carolus_env.system.compiler import kernel
 
@@ -375,3 +376,35 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     assert min(ends) > 3
     ours.set_options({"first_player": 1})
     np.testing.assert_array_equal(ours.reset(), theirs.reset(options={"first_player": 1})[0])
+
+
+class Failing(bots.Agent):
+    """Takes the first legal action, and fails at its k-th call."""
+
+    def __init__(self, call, error):
+        self.calls, self.call, self.error = 0, call, error
+
+    def act(self, states, generators):
+        self.calls += 1
+        if self.calls == self.call:
+            raise self.error("no idea")
+        return engine.legal_masks(states).argmax(axis=1)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_game_whose_opponent_failed_waits_for_a_reset(turns, error):
+    for make in (
+        partial(gym.CarolusEnv, 2),
+        partial(gym.CarolusVectorEnv, 2, 2),
+        partial(sb3.CarolusVecEnv, Rules(), 2),
+    ):
+        env = make(Failing(4, error), turns=turns)
+        env.reset()
+        with pytest.raises(error):
+            while True:
+                env.step(env.action_masks().argmax(axis=-1))
+        with pytest.raises(gymnasium.error.ResetNeeded, match="an opponent failed in"):
+            env.step(env.action_masks().argmax(axis=-1))
+        env.reset()
+        env.step(env.action_masks().argmax(axis=-1))

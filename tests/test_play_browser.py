@@ -440,6 +440,13 @@ def test_a_text_is_refused_or_a_files_games_are_a_list_and_can_be_played_on(open
     sync_api.expect(tab.locator("h1")).to_have_text("A2 · B")
     tab.get_by_text("Problems in the file (1)").click()
     assert "line 3: not JSON" in tab.locator("details:not(.words) li").inner_text()
+    tab.route("**/api/records/*/0", lambda route: route.fulfill(status=500, body="{}"))
+    tab.get_by_label("Game", exact=True).select_option(index=0)
+    sync_api.expect(tab.locator("h1")).to_have_text("This game cannot be shown")
+    for name in ("Play", "Share", "Save"):  # nothing to do, and no error on the page
+        tab.get_by_role("button", name=name, exact=True).click()
+    tab.get_by_label("Game", exact=True).select_option(index=1)
+    sync_api.expect(tab.locator("h1")).to_have_text("A2 · B")
     tab.locator(".log li").nth(19).click()
     tab.wait_for_selector('.board[data-at="20"]')  # where it is seat 1's turn
     tab.get_by_role("button", name="Play from here").click()

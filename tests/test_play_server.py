@@ -554,7 +554,7 @@ def test_the_games_that_a_bot_lost_are_picked(tmp_path):
     write_records(tmp_path / "games.jsonl", records)
     lost = GameFile(tmp_path / "games.jsonl", "a")
     assert [game["title"] for game in lost.games] == [f"line {number + 1}" for number in losses]
-    with pytest.raises(RecordError, match="there is no game record in it"):
+    with pytest.raises(RecordError, match="none of its 6 games was lost by nobody"):
         GameFile(tmp_path / "games.jsonl", "nobody")
     assert not was_lost({**records[losses[0]], "result": None}, "a")
     assert not was_lost(finished(agents=["a", "b"]), "a"), "nobody won"

@@ -313,7 +313,7 @@ GOOD: dict[str, Any] = {
         ({"fixed": {"0": 1.0}}, "fixed must be a whole number from 0 to 1, got '0'"),
         *(
             ({"prior": wrong}, f"prior must be .* got {re.escape(repr(wrong))}")
-            for wrong in (np.nan, np.inf, "1", None, True, 0, -1, 1e300)
+            for wrong in (np.nan, np.inf, "1", None, True, 0, 0.01, -1, 1e300)
         ),
         ({"deals": [0]}, r"deals must be whole numbers of shape \(2,\), got shape \(1,\)"),
         ({"deals": [0.5, 1]}, "deals must be whole numbers .* dtype float64"),

@@ -13,6 +13,7 @@ import pytest
 from carolus_env.evaluation.report import (
     _ratings_plot,
     cross_table,
+    facts_table,
     print_tables,
     shortened,
     standings,
@@ -269,3 +270,7 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path):
     with pytest.raises(KeyError):
         write_report(tmp_path, bad)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == old
+
+
+def test_the_time_of_a_long_tournament_is_in_seconds():
+    assert ["time", "123,456.8 s"] in facts_table({**three(), "seconds": 123456.78}).texts()

@@ -197,8 +197,25 @@ def test_a_rollout_stops_at_the_error_or_the_budget():
     assert [one.mean.tolist() for one in again.candidates] == [
         one.mean.tolist() for one in short.candidates
     ]
+    [choice] = candidates(state)[:1]
+    one = Options(base="random", games=200, error=0.1)
+    assert roll_out(state, [choice], one).ended == "error", "there is nothing to be better than"
     other = roll_out(state, options=Options(base="random", games=130), seed=2)
     assert other.best.mean.tolist() != short.best.mean.tolist()
+
+
+def test_what_is_done_once_does_not_count_as_the_bases_time():
+    class Late(Agent):
+        name, wait = "late", 1.0
+
+        def act(self, states, generators):
+            time.sleep(self.wait)
+            self.wait = 0.0
+            return engine.random_actions(states, generators)
+
+    [state] = games(2, 1, 31)
+    roll_out(state, options=Options(base="random", games=2))
+    assert roll_out(state, options=Options(base=Late(), games=2)).seconds < 1
 
 
 def test_tests_become_rarer_so_that_ten_million_games_are_looked_through_in_proportion():

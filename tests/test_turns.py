@@ -217,3 +217,10 @@ def test_infos_hold_the_actions_behind_the_candidates():
         last = np.where(masks.any(axis=1), 5 - masks[:, ::-1].argmax(axis=1), 0)
         assert legal[rows, firsts[rows, columns]].all()
         obs, _, _, _, infos = envs.step(last)
+
+
+def test_candidates_of_games_of_different_numbers_of_players_are_refused():
+    mixed = np.concatenate([engine.new_games(Rules(players), 2, seed=1) for players in (2, 3)])
+    with pytest.raises(ValueError, match="different numbers of players have different candidates"):
+        turns.candidates_of(mixed, Turns())
+    assert turns.candidates_of(mixed[:0], Turns()).counts.shape == (0,)

@@ -10,7 +10,6 @@ command continues where it was interrupted. See docs/formats.md.
 from __future__ import annotations
 
 import io
-import json
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from carolus_env.engine.chance import Deals, derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import journal, schedules
 from carolus_env.records import arrays
-from carolus_env.system import executors, files
+from carolus_env.system import executors, files, untrusted
 from carolus_env.system.command import DONE, INTERRUPTED, command, counting, needs, parse
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import REQUIRED, UserError, argument, group, option, values_text
@@ -172,9 +171,13 @@ def _parts_folder(out: Path, new: dict[str, Any]) -> Path:
     if not any(parts.glob("*.safetensors")):  # an earlier command may have failed at once
         parts.mkdir(parents=True, exist_ok=True)
         files.write_json(about, new)
-    old = json.loads(about.read_text())
-    unlike = [key for key in new if key != "sources" and old.get(key) != new[key]]
-    unlike = unlike or journal.changes(new["agents"], old["sources"], new["sources"])
+    try:
+        old = untrusted.check(untrusted.parse_json(about.read_bytes()), dict, "it")
+        unlike = [key for key in new if key != "sources" and old.get(key) != new[key]]
+        sources = [untrusted.check(each, dict, "sources") for each in old.get("sources", ())]
+        unlike = unlike or journal.changes(new["agents"], sources, new["sources"])
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{about}: {error}; remove {parts}") from None
     if unlike:
         raise UserError(
             f"{parts} holds parts of another data set ({'; '.join(unlike)}): remove it, "

@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,11 @@ from carolus_env.system.options import UserError, argument, group, option
 GAMES = 1000
 MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
+_IN_OUT: Final = (
+    *(GAMES_FILE, SUMMARY_FILE, "ratings.svg", "ratings.png", "report.html"),
+    *(f"worst_{players}p.jsonl" for players in (2, 3, 4)),
+)
+"""Files of the folder --out that no other option may name."""
 _OTHER: Final = "other evaluations"
 _NUMBER, _REAL, _TEXT = (
     dict[str, Any](kind=kind, heading="number of games") for kind in (int, float, str)
@@ -187,8 +193,9 @@ def _plan(options: EvaluateOptions) -> evaluation.Plan:
 
 def _check_files(options: EvaluateOptions) -> None:
     """Fail now, rather than after hours of play, if a file cannot be written."""
-    for name, path in (("json", options.json), ("records", options.records), ("out", options.out)):
-        if path is None:
+    named = [options.out / name for name in _IN_OUT] if options.out else []
+    for name in ("out", "json", "records"):  # the folder first: the others may be in it
+        if (path := getattr(options, name)) is None:
             continue
         try:
             if name == "out":
@@ -199,11 +206,9 @@ def _check_files(options: EvaluateOptions) -> None:
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"--{name} {path}: cannot be written: {reason}") from error
-    own = [options.out / name for name in (GAMES_FILE, SUMMARY_FILE)] if options.out else []
-    named = [path.resolve() for path in (options.json, options.records, *own) if path]
-    for path in named:
-        if named.count(path) > 1:
+        if path.resolve() in [other.resolve() for other in named]:
             raise UserError(f"{path} is named twice: name another file")
+        named.append(path)
     if options.records and options.records.exists() and not options.resume:
         raise UserError(f"--records {options.records}: exists; name another file")
 
@@ -216,6 +221,7 @@ def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> ev
         command.note(str(MissingExtraError("matplotlib", what, "evaluation")))
     made = make_agents(options.agents)
     alone = files.locked(options.out) if options.out else contextlib.nullcontext()
+    troubles = list[Exception]()
     with alone, workers_of(options.work, plan.agents) as workers:
         inside = isinstance(workers, InProcess)  # other workers make their own agents
         cup = evaluation.Tournament(plan, made if inside else options.agents)
@@ -223,21 +229,18 @@ def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> ev
         if options.games and played > options.games and not options.quiet:
             rounded = f"rounded up to {played}: complete rotations of the seats"
             command.note(f"{options.games} games {rounded}")
-
-        def play() -> None:
-            file = options.out and options.out / GAMES_FILE
-            with report.watching(cup, quiet=options.quiet) as progress:
-                cup.run(
-                    workers=workers,
-                    file=file,
-                    resume=options.resume,
-                    records=options.records,
-                    progress=progress,
-                    notice=command.note,
-                )
-
-        steps = play, lambda: _report(options, cup, typed)
-        troubles = [trouble for step in steps if (trouble := _trouble(step, options, cup))]
+        kept = partial(_kept, troubles, options, cup)
+        with kept(), report.watching(cup, quiet=options.quiet) as progress:
+            cup.run(
+                workers=workers,
+                file=options.out and options.out / GAMES_FILE,
+                resume=options.resume,
+                records=options.records,
+                progress=progress,
+                notice=command.note,
+            )
+        with kept():
+            _report(options, cup, typed)
     for further in troubles[1:]:
         command.note(str(further))
     if troubles:
@@ -245,32 +248,33 @@ def _evaluate(options: EvaluateOptions, plan: evaluation.Plan, typed: str) -> ev
     return cup
 
 
-def _trouble(
-    step: Callable[[], None], options: EvaluateOptions, cup: evaluation.Tournament
-) -> Exception | None:
-    """Take a step; return what went wrong, for the user."""
+@contextlib.contextmanager
+def _kept(
+    troubles: list[Exception], options: EvaluateOptions, cup: evaluation.Tournament
+) -> Iterator[None]:
+    """Keep what goes wrong in the ``with`` block, for the user."""
     try:
-        step()
+        yield
     except (UserError, ValueError) as error:
-        return error
+        troubles.append(error)
     except OSError as error:
         if error.filename is None:  # of the standard output
             raise
         reason = error.strerror or error
-        return UserError(f"{error.filename}: could not be written: {reason}", command.FAILED)
+        text = f"{error.filename}: could not be written: {reason}"
+        troubles.append(UserError(text, command.FAILED))
     except KeyboardInterrupt:
         counted = cup.counted.size
         text = f"interrupted: {cup.games} of {cup.plan.games} games kept, {counted} counted "
         text += "(those of complete deals)" + "; continue with --resume" * bool(options.out)
-        return UserError(text, command.INTERRUPTED)
-    return None
+        troubles.append(UserError(text, command.INTERRUPTED))
 
 
 def _report(options: EvaluateOptions, cup: evaluation.Tournament, typed: str) -> None:
     """Write and print the games of complete deals, if any; print them if they cannot be written."""
     if not len(cup.counted):
         return
-    summary, unsaved = cup.summary(), None
+    summary, quiet = cup.summary(), options.quiet
     paths = [path for path in (options.json, options.out and options.out / SUMMARY_FILE) if path]
     if paths:
         summary |= {"command": typed, "commit": commit()}
@@ -279,11 +283,11 @@ def _report(options: EvaluateOptions, cup: evaluation.Tournament, typed: str) ->
             files.write_json(path, summary)
         if options.out:
             report.write_report(options.out, summary)
-    except OSError as error:
-        unsaved = error
-    if unsaved or not options.quiet:
-        title = f"{cup.plan.rules.players} players, seed {cup.plan.seed}, {cup.seconds:.1f} s"
-        # A protocol prints a rating of its own.
-        report.print_tables(title, summary, ratings=not options.bench)
-    if unsaved:
-        raise unsaved
+    except OSError:
+        quiet = False
+        raise
+    finally:
+        if not quiet:
+            title = f"{cup.plan.rules.players} players, seed {cup.plan.seed}, {cup.seconds:.1f} s"
+            # A protocol prints a rating of its own.
+            report.print_tables(title, summary, ratings=not options.bench)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -75,18 +75,22 @@ def analyse(arguments: Sequence[str], program: str) -> int:
     needs(given, "most", not options.move, "turns to choose from, and --move names them")
     needs(given, "game", is_record, "a file of game records, .jsonl or .jsonl.gz")
     needs(given, "move", not is_record, "a position, not a game")
-    kept = _analyse_game(options) if is_record else _analyse_position(options)
+    data, lines, kept = (_analyse_game if is_record else _analyse_position)(options)
+    print(json.dumps(data, indent=1) if options.json else "\n".join(lines))
     if kept:
         raise UserError(f"interrupted: {kept}", INTERRUPTED)
     return DONE
 
 
-def _analyse_position(options: AnalyseOptions) -> str:
-    """Roll one position out, and print it; return what was kept of an interrupted rollout."""
-    game = _position(options.position)
+_Analysed: TypeAlias = tuple[dict[str, Any], list[str], str]
+"""What is printed, as JSON and as lines, and what was kept of a rollout that was interrupted."""
+
+
+def _analyse_position(options: AnalyseOptions) -> _Analysed:
+    """Roll one position out."""
+    game, kept = _position(options.position), ""
     choices = [tuple(read_moves(game[0], text)) for text in options.move]
     choices = choices or rollouts.candidates(game, options.most)
-    kept = ""
     with counting("games", options.rollout.games * len(choices)) as progress:
         try:
             result = rollouts.roll_out(
@@ -95,41 +99,29 @@ def _analyse_position(options: AnalyseOptions) -> str:
         except rollouts.Interrupted as stopped:
             result = stopped.analysis
             kept = f"the {result.games:,} games played before are shown"
-    texts = [_choice(game, estimate.actions) for estimate in result.candidates]
-    if options.json:
-        names = ("team", "ended", "games", "decisions", "seconds")
-        candidates = [
-            {key: np.asarray(value).tolist() for key, value in asdict(estimate).items()}
-            | {"text": text}
-            for estimate, text in zip(result.candidates, texts, strict=True)
-        ]
-        data = {name: getattr(result, name) for name in names} | {"candidates": candidates}
-        print(json.dumps(data, indent=1))
-        return kept
-    team, rows = result.team, [("choice", "win", "+-", "regret", "+-", "games")]
-    for one, text in zip(result.candidates, texts, strict=True):
-        values = one.mean[team], one.error[team], one.regret, one.regret_error
-        win, error, *behind = map(_percent, values)
-        regret, its_error = behind if one.regret else ["", ""]
-        games = f"{one.games:,}{' dropped' if one.dropped else ''}"
-        rows.append((text, win, error, regret, its_error, games))
-    letter = TEAM_LETTERS[team]
-    print(f"{situation(game[0])}; percent of the win for team {letter}, with standard errors")
-    print("\n".join(aligned(rows, right=range(1, 6))))
-    each = 1e6 * result.seconds / max(result.decisions, 1)
-    print(
-        f"{rollouts.ENDS[result.ended]}: {result.games:,} games by {options.rollout.base} in "
-        f"{result.seconds:.1f} s ({each:.1f} us a decision)"
-    )
-    return kept
+    team, candidates = result.team, []
+    rows = [("choice", "win", "+-", "regret", "+-", "games")]
+    for one in result.candidates:
+        plain = {key: np.asarray(value).tolist() for key, value in asdict(one).items()}
+        candidates.append({**plain, "text": _choice(game, one.actions)})
+        behind = _percents(one.regret, one.regret_error) if one.regret else ("", "")
+        win, games = _percents(one.mean[team], one.error[team]), f"{one.games:,}"
+        rows.append((candidates[-1]["text"], *win, *behind, games + " dropped" * one.dropped))
+    names = ("team", "ended", "games", "decisions", "seconds")
+    data = {name: getattr(result, name) for name in names} | {"candidates": candidates}
+    percent = f"percent of the win for team {TEAM_LETTERS[team]}, with standard errors"
+    played = f"{result.games:,} games by {options.rollout.base} in {result.seconds:.1f} s"
+    each = f"{1e6 * result.seconds / max(result.decisions, 1):.1f} us a decision"
+    last = f"{rollouts.ENDS[result.ended]}: {played} ({each})"
+    return data, [f"{situation(game[0])}; {percent}", *aligned(rows, right=range(1, 6)), last], kept
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:.1f}"
+def _percents(*parts: float) -> tuple[str, ...]:
+    return tuple(f"{100 * part:.1f}" for part in parts)
 
 
-def _analyse_game(options: AnalyseOptions) -> str:
-    """Roll out each decision of a recorded game and print its cost, and each player's rate."""
+def _analyse_game(options: AnalyseOptions) -> _Analysed:
+    """Roll out each decision of a recorded game: its cost, and each player's rate."""
     path = Path(options.position).expanduser()
     try:
         record = next(islice(read_records(path), options.game - 1, None), (0, None))[1]
@@ -137,43 +129,32 @@ def _analyse_game(options: AnalyseOptions) -> str:
         raise UserError(f"{path}: {getattr(wrong, 'strerror', None) or wrong}") from wrong
     if record is None:
         raise UserError(f"{path}: holds no game {options.game}")
-    decisions, rows, kept = [*_decisions(record, options.most)], list[dict[str, Any]](), ""
+    names, decisions = labels(names_of(record)), [*_decisions(record, options.most)]
+    table, rows = [["round", "player", "choice", "cost", "+-", "best"]], list[dict[str, Any]]()
     with counting("decisions", len(decisions)) as progress, contextlib.suppress(KeyboardInterrupt):
         for game, played, choices in decisions:
             result = rollouts.roll_out(game, choices, options.rollout, seed=options.seed)
-            of = {one.actions: one for one in result.candidates}[played]
-            seat, best = int(game["player"][0]), _choice(game, result.best.actions)
-            about = {
-                "round": int(game["round"][0]),
-                "player": seat,
-                "choice": _choice(game, played),
-            }
-            rows.append({**about, "cost": of.regret, "error": of.regret_error, "best": best})
+            [of] = [one for one in result.candidates if one.actions == played]
+            at = {name: int(game[name][0]) for name in ("round", "player")}
+            choice, best = (_choice(game, actions) for actions in (played, result.best.actions))
+            cost = {"cost": of.regret, "error": of.regret_error}
+            rows.append({**at, "choice": choice, **cost, "best": best})
+            costs = _percents(of.regret, of.regret_error)
+            name, best = names[at["player"]], best * (of.regret != 0)
+            table.append([str(at["round"]), name, choice, *costs, best])
             progress(len(rows))
-    if len(rows) < len(decisions):
-        kept = f"{len(rows)} of {len(decisions)} decisions were rolled out"
-    players = []
-    for seat, name in enumerate(labels(names_of(record))):
+    some = f"{len(rows)} of {len(decisions)} decisions were rolled out"
+    players, totals = [], [["player", "decisions", "cost", "+-", "a decision", "+-"]]
+    for seat, name in enumerate(names):
         own = [row for row in rows if row["player"] == seat]
         cost, error = sum(row["cost"] for row in own), math.hypot(*(row["error"] for row in own))
-        count = max(len(own), 1)
-        about = {"name": name, "decisions": len(own), "cost": cost, "error": error}
-        players.append({**about, "rate": cost / count, "rate_error": error / count})
-    if options.json:
-        print(json.dumps({"game": options.game, "decisions": rows, "players": players}, indent=1))
-        return kept
-    table = [("round", "player", "choice", "cost", "+-", "best")]
-    for row in rows:
-        name, best = players[row["player"]]["name"], row["best"] if row["cost"] else ""
-        numbers = (_percent(row[key]) for key in ("cost", "error"))
-        table.append((str(row["round"]), name, row["choice"], *numbers, best))
-    totals = [("player", "decisions", "cost", "+-", "a decision", "+-")]
-    for each in players:
-        numbers = (_percent(each[key]) for key in ("cost", "error", "rate", "rate_error"))
-        totals.append((each["name"], str(each["decisions"]), *numbers))
-    print("percent of the win that each decision with an alternative cost, with standard errors")
-    print("\n".join([*aligned(table, right=(0, 3, 4)), "", *aligned(totals, right=range(1, 6))]))
-    return kept
+        rate = {"rate": cost / max(len(own), 1), "rate_error": error / max(len(own), 1)}
+        players.append({"name": name, "decisions": len(own), "cost": cost, "error": error, **rate})
+        totals.append([name, str(len(own)), *_percents(cost, error, *rate.values())])
+    text = "percent of the win that each decision with an alternative cost, with standard errors"
+    lines = [text, *aligned(table, right=(0, 3, 4)), "", *aligned(totals, right=range(1, 6))]
+    data = {"game": options.game, "decisions": rows, "players": players}
+    return data, lines, some if len(rows) < len(decisions) else ""
 
 
 def _decisions(

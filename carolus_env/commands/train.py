@@ -16,7 +16,7 @@ import contextlib
 import shlex
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -194,8 +194,7 @@ def _resumed(folder: Path, arguments: Sequence[str], line: str, program: str) ->
     return Job(longer, folder, line, first, resumed=True)
 
 
-@contextlib.contextmanager
-def _stopping(run: Run, console: Console) -> Iterator[None]:
+def _stopping(run: Run, console: Console) -> contextlib.AbstractContextManager[None]:
     """Let Ctrl-C or SIGTERM end the run after the current update or game; a second one at once."""
 
     def stop(*_: Any) -> None:
@@ -204,12 +203,7 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
         run.stop.set()
         console.print("stopping (Ctrl-C again: without a checkpoint) ...")
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return command.handling(stop, signal.SIGINT, signal.SIGTERM)
 
 
 # ------------------------------------------------------------------------------------ output

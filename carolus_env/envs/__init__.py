@@ -22,7 +22,7 @@ from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.engine.state import States
 from carolus_env.records import position
-from carolus_env.system.options import one_of
+from carolus_env.system.options import array, one_of
 from carolus_env.system.untrusted import unknown
 
 RENDER_FPS: Final = 2
@@ -116,7 +116,7 @@ def for_each_game(options: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
         if name == "position":
             several = isinstance(value, Sequence) and not isinstance(value, str)
         else:
-            several = np.ndim(value) > _ONE_GAME[name]
+            several = array(f"reset: {name}", value).ndim > _ONE_GAME[name]
         if several and len(value) != n:
             raise ValueError(f"reset: {name} must be one for all games or {n}, got {len(value)}")
         for game in range(n):

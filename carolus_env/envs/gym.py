@@ -233,7 +233,8 @@ class CarolusVectorEnv(VectorEnv):
         Actions of rows that only start a new game (next-step autoreset) are ignored.
 
         Raises:
-            ResetNeeded: before the first `reset`, or where a game is over and autoreset disabled.
+            ResetNeeded: before the first `reset`, where a game is over and autoreset disabled, and
+                where an opponent failed in the last step.
             IllegalActionError: with ``illegal="raise"``; no game has changed.
             ValueError: when ``actions`` are not ``(num_envs,)`` integers.
         """
@@ -401,12 +402,14 @@ class CarolusEnv(gymnasium.Env):
 
         Raises:
             TypeError: when the action is not a whole number.
-            ResetNeeded: before the first `reset`, and when the game is over.
+            ResetNeeded: before the first `reset`, when the game is over, or an opponent failed.
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
         """
         number, game, games = integer("action", action), self._game, self._vector.games
         if game.over:
             raise gymnasium.error.ResetNeeded("the game is over: call reset")
+        if games.failed[0]:
+            raise gymnasium.error.ResetNeeded("an opponent failed in this game: call reset")
         is_illegal = False
         try:
             for due in games.actions_of(number):

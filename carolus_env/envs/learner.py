@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -85,6 +86,7 @@ class LearnerGames:
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
+        failed: ``(n,)`` bool, the games in which an opponent failed, or was interrupted.
         watcher: an observer of every decision and beginning, such as `gym.Pictures`, or None.
     """
 
@@ -110,7 +112,7 @@ class LearnerGames:
         self._compiled = [(k, agent) for k, agent in enumerate(self.agents) if is_compiled(agent)]
         self._all, self._fixed_seat = np.arange(n), seat
         self.states = engine.blank_games(rules, n)
-        self.seats = np.zeros(n, np.int64)
+        self.seats, self.failed = np.zeros(n, np.int64), np.zeros(n, np.bool_)
         self._generators = chance.new_streams(0, n)
         self._seatings = np.full((n, rules.players), lockstep.NO_AGENT)
         if start:
@@ -148,7 +150,7 @@ class LearnerGames:
         else:
             games, chosen = games_from(self.rules, starts, seeds, seed is not None)
             seats = np.where(chosen < 0, seats, chosen)
-        arrays = self.states, self.seats, self._generators, self._seatings
+        arrays = self.states, self.seats, self.failed, self._generators, self._seatings
         before = [array[rows] for array in arrays]
         put(self.states, rows, games)
         self._generators[rows] = chance.new_streams(seeds, len(rows))
@@ -178,9 +180,12 @@ class LearnerGames:
 
         ``actions``, ``(m,)``, are those of the games in ``rows``; None: of all. An illegal one
         forfeits the game, or is an IllegalActionError, and no game has changed. Returns the games
-        that ended; they wait for `restart`.
+        that ended; they wait for `restart`. Games that have `failed` are a ResetNeeded.
         """
         played = self._all if rows is None else np.asarray(rows, np.int64)
+        if self.failed[played].any():
+            failed = np.flatnonzero(self.failed).tolist()
+            raise gymnasium.error.ResetNeeded(f"an opponent failed in games {failed}: reset them")
         self.play_on(self._decide(np.asarray(actions), played, forfeits))
         over = np.sort(played[self.states["phase"][played] == OVER])
         last = pick(self.states, over)
@@ -250,6 +255,7 @@ class LearnerGames:
     def play_on(self, rows: Rows) -> None:
         """Let the other seats decide until each game is over or waits for its learner."""
         games = lockstep.Games(self.states, self._seatings, self._generators[:, None])
+        self.failed[rows] = True  # until all is done
         if self.watcher is not None:
             before = copy(self.states)
             for step in lockstep.play(games, self.agents, rows=rows):
@@ -267,6 +273,7 @@ class LearnerGames:
             for _ in lockstep.play(games, self.agents, go_on, rows=rows):
                 pass
         self._prepare(rows)
+        self.failed[rows] = False
 
     def _play_compiled(self, games: lockstep.Games, rows: Rows) -> None:
         """Let compiled agents play as far as they can, so that others have large batches."""

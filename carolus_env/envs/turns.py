@@ -23,7 +23,7 @@ from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.observation import check_players, length_of, slices_of
 from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
-from carolus_env.engine.state import STATE, Ints, States, as_states, pick
+from carolus_env.engine.state import STATE, Ints, States, as_states, common_players, pick
 from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
 from carolus_env.planning import plans
 from carolus_env.planning.heuristic import FEATURES, all_weights, write_features
@@ -92,9 +92,8 @@ class Listed(NamedTuple):
 
 
 def candidates_of(states: States, turns: Turns) -> Listed:
-    """List the candidates of games of one number of players."""
-    states = as_states(states)
-    players = int(states["players"][0])
+    """List the candidates of games of one number of players; a ValueError for several."""
+    players = common_players(states := as_states(states), "candidates")
     listed = Listed.nothing(len(states), players, turns)
     lists = turns.candidate_list(players)
     list_in_games(states, np.arange(len(states)), lists, View.new(), listed)

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import MAX_PLAYERS, Rules
 from carolus_env.evaluation.games import Results, pairing_result, play_pairing, warm_up
 from carolus_env.evaluation.ratings import ANCHOR, rate
 from carolus_env.evaluation.schedules import Plan, deals_for, seatings_of
@@ -30,6 +30,7 @@ from carolus_env.evaluation.suite import ALL, measure, shipped
 from carolus_env.evaluation.tournament import Block, play_plan
 from carolus_env.system import cancellation, machine
 from carolus_env.system.executors import InProcess, Job
+from carolus_env.system.options import whole_number
 
 FILE: Final = Path(__file__).with_name("ladder.json")
 
@@ -49,8 +50,7 @@ class Rung:
 @cache
 def rungs(players: int) -> tuple[Rung, ...]:
     """Return all rungs for that number of players, the weakest first."""
-    if players not in (2, 3, 4):
-        raise ValueError(f"the ladder has [2, 3, 4] players, got {players!r}")
+    whole_number("players", players, 2, MAX_PLAYERS)
     return tuple(Rung(**row) for row in json.loads(FILE.read_text())["players"][str(players)])
 
 
@@ -66,10 +66,7 @@ def nearest(players: int, elo: float, count: int = 1) -> list[Rung]:
 
 
 def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
-    """Return a rough rating: between the rungs that an agent beats and those that beat it.
-
-    A bisection finds them, by so many games against each rung that it comes to.
-    """
+    """Return a rough rating, between rungs that an agent beats and loses to, by bisection."""
     known = rungs(rules.players)
     below, above = -1, len(known)  # rungs that it beats and loses to
     while above - below > 1:

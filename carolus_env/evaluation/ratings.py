@@ -91,7 +91,7 @@ def rate(
     ``tables`` ``(G, players)`` name the agent at each seat, two in each game; rows of ``shares``,
     of the same shape, sum to 1; games of the same number in ``deals`` ``(G,)`` share set-up and
     dice. ``fixed`` ratings are given, in Elo points; the others are on their scale. ``prior`` is
-    in virtual deals for each agent.
+    in virtual deals for each agent, 0.1 or more: refits draw less than that as nothing.
 
     Intervals come from the Bayesian bootstrap over deals (Rubin, Annals of Statistics 9, 1981):
     every refit gives each deal a random weight, the same for all its games. The weights are
@@ -104,7 +104,7 @@ def rate(
     whole_number("agents", agents, 2, MOST_AGENTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     whole_number("bootstraps", bootstraps, 100, MOST_BOOTSTRAPS)
-    number("prior", prior, 1e-3, 1e3)
+    number("prior", prior, 0.1, 1e3)
     if anchor is not None:
         whole_number("anchor", anchor, 0, agents - 1)
     given = np.full(agents, np.nan)

@@ -158,15 +158,8 @@ def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
         for end, beyond, marker in ((least, low < least, "<"), (most, high > most, ">")):
             if beyond:
                 axes.plot(end, y, marker, color=BLUE, markersize=5)
-        axes.annotate(
-            printable(rating_text(line.rating)),
-            (1, y),
-            (8, 0),
-            xycoords=axes.get_yaxis_transform(),
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-        )
+        rating = printable(rating_text(line.rating))
+        axes.text(1.02, y, rating, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks(range(len(lines)), shortened(line.name for line in lines))
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.margins(x=0.04)
@@ -282,7 +275,7 @@ def pairings_table(summary: Summary) -> Table:
 def facts_table(summary: Summary) -> Table:
     """Return all that is needed to play the tournament again, by name."""
     facts = {key: summary[key] for key in ("schedule", "seed", "deals", "games")}
-    facts["time"] = duration(1e6 * summary["seconds"])
+    facts["time"] = f"{summary['seconds']:,.1f} s"
     facts |= summary["rules"] | summary["versions"] | summary["machine"]
     facts |= {key: summary.get(key) for key in ("commit", "command")}
     known = {spaced(key): value for key, value in facts.items() if value is not None}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -171,6 +171,7 @@ def roll_out(
     samples = _Samples(len(compared), int(state["team"][state["player"]]))
     looks = set(looks_after(options.games))
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * len(looks)))
+    sampler.warm_up(single(state))
     started, ended, decisions, done = time.perf_counter(), "games", 0, 0
     while done < options.games:
         left = np.flatnonzero(~samples.dropped)
@@ -197,7 +198,7 @@ def roll_out(
             errors = [standard_error(samples.of(row)[:, samples.team]) for row in left.tolist()]
             enough = max(errors) <= options.error
         if enough:
-            ended = "best" if len(left) == 1 else "error"
+            ended = "best" if len(left) == 1 < len(compared) else "error"
             break
     order = samples.order()
     estimates = tuple(samples.estimate(row, order[0], compared[row]) for row in order)
@@ -377,6 +378,12 @@ class Sampler:
 
         parts = machine.together(played, list(zip(agents, runs, strict=True)))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
+
+    def warm_up(self, game: States) -> None:
+        """Use the base and the value once, so that compiling and loading do not count as theirs."""
+        choose(bots.make(self.base), game, np.zeros(1, np.int64))
+        if self.value is not None:
+            self.value(game)
 
     def _another(self) -> bots.Agent:
         """Return an agent for one more thread: a user's expects to be alone."""

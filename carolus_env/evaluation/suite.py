@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -336,6 +337,7 @@ def measure_agents(
     reasons = {n: [refusal(agent, Rules(n)) for agent in agents] for n in numbers}
     if all(map(all, reasons.values())):
         raise ValueError(next(iter(reasons.values()))[0])
+    say = (lambda text: None) if quiet else print
     results: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -346,8 +348,8 @@ def measure_agents(
     }
     try:
         for suite in suites:
-            for reason in () if quiet else results["left_out"].get(suite.players, ()):
-                print(f"Left out of {suite.players} players: {reason}")
+            for reason in results["left_out"].get(suite.players, ()):
+                say(f"Left out of {suite.players} players: {reason}")
             measured: list[Measured] = []
             try:
                 for agent, reason in zip(agents, reasons[suite.players], strict=True):
@@ -358,14 +360,11 @@ def measure_agents(
             finally:
                 if measured:
                     results["suites"].append(_as_data(measured))
-                    if not quiet:
-                        print(table(measured))
+                    say(table(measured))
                     if out:
                         path = out / f"worst_{suite.players}p.jsonl"
-                        worst = [record for each in measured for record in records(each)]
-                        write_records(path, worst)
-                        if not quiet:
-                            print(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
+                        write_records(path, chain.from_iterable(map(records, measured)))
+                        say(f"To look at the worst: carolus play {shlex.quote(str(path))}\n")
                         write_json(out / RESULT_FILE, results)
     finally:
         if json and results["suites"]:  # once: it may be the standard output

@@ -329,8 +329,9 @@ def hint(adviser: Agent, state: np.void, seed: int = 0) -> Hint:
 
 # ------------------------------------------------------------------------------------ files
 
-MAX_LINES: Final = 2000  # maximum number of lines read of a file, with or without a game
-MAX_BYTES: Final = 32 * 2**20  # maximum number of bytes read of a file, after unpacking
+# Of a file, besides games that are left out as an agent did not lose them:
+MAX_LINES: Final = 2000  # maximum number of lines read, with or without a game
+MAX_BYTES: Final = 32 * 2**20  # maximum number of bytes read, after unpacking
 
 
 class GameFile:
@@ -345,7 +346,7 @@ class GameFile:
         self.games: list[dict[str, Any]] = []  # ``rounds`` is None before the end
         self.lines: list[bytes] = []  # each game's record
         self.more = False  # whether the file goes on after them
-        size = 0
+        size = others = 0
         for line, entry in records.scan_records(path):
             if len(self.games) + len(self.problems) == MAX_LINES or size >= MAX_BYTES:
                 self.more = True
@@ -354,6 +355,7 @@ class GameFile:
                 if isinstance(entry, RecordError):
                     raise entry
                 if lost_by is not None and not was_lost(entry, lost_by):
+                    others += 1
                     continue
                 self.lines.append(records.record_line(entry))
             except RecordError as error:
@@ -364,7 +366,10 @@ class GameFile:
             title = f"game {number}" if type(number) is int and number >= 0 else f"line {line}"
             self.games.append({"title": title, "names": names_of(entry), "rounds": rounds})
         if not self.games:
-            raise RecordError([*self.problems, "there is no game record in it"][0])
+            lost = f"none of its {others} games was lost by {lost_by}"
+            raise RecordError(
+                [*self.problems, lost if others else "there is no game record in it"][0]
+            )
 
 
 def was_lost(record: Record, agent: str) -> bool:

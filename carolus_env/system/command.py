@@ -48,23 +48,31 @@ def command(
         @functools.wraps(body)
         def main(arguments: Sequence[str] | None = None) -> int:
             _prepare_streams()
-            before = signal.getsignal(signal.SIGTERM)
-            is_main = threading.current_thread() is threading.main_thread()  # which alone may set
-            try:
-                if is_main:  # SIGTERM is as Ctrl-C
-                    signal.signal(signal.SIGTERM, signal.default_int_handler)
-                code = body(sys.argv[1:] if arguments is None else arguments, name)
-                print(end="", flush=True)  # a full disk fails here, not at Python's exit
-                return code
-            except BaseException as error:
-                return _tell(error, name, failed)
-            finally:
-                if is_main:
-                    signal.signal(signal.SIGTERM, before)
+            with handling(signal.default_int_handler, signal.SIGTERM):  # it is as Ctrl-C
+                try:
+                    code = body(sys.argv[1:] if arguments is None else arguments, name)
+                    print(end="", flush=True)  # a full disk fails here, not at Python's exit
+                    return code
+                except BaseException as error:
+                    return _tell(error, name, failed)
 
         return main
 
     return decorate
+
+
+@contextlib.contextmanager
+def handling(handler: Callable[..., Any], *signals: signal.Signals) -> Iterator[None]:
+    """Let a function handle signals in the ``with`` block; only in the main thread, which can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 _TOO_FEW: Final = {

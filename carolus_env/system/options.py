@@ -70,8 +70,9 @@ class Option:
                 if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
                     raise ValueError
                 return Path(value).expanduser()
-            if self.kind is tuple and all(isinstance(text, str) for text in value):
-                return tuple(instance("", value, (list, tuple), ""))
+            if self.kind is tuple:
+                texts = instance("", value, (list, tuple), "")
+                return tuple(instance("", text, str, "") for text in texts)
             if self.among and value not in self.among:
                 raise ValueError
             return instance("", value, self.kind, "")

@@ -60,8 +60,8 @@ class Viewer {
     parts.slider.oninput = () => this.go(Number(parts.slider.value));
     parts.play.onclick = () => this.autoplay(this.timer === null);
     parts.from.onclick = () => this.playFromHere();
-    parts.share.onclick = () => share(this.view);
-    parts.save.onclick = () => saveRecord(this.game.record);
+    parts.share.onclick = () => this.view && share(this.view);
+    parts.save.onclick = () => this.game && saveRecord(this.game.record);
     parts.steps.onclick = ({ target }) => target.dataset.key && this.go(this.target(target.dataset.key));
     parts.log.onclick = ({ target }) => {
       const event = target.closest("[data-event]")?.dataset.event;
@@ -98,6 +98,7 @@ class Viewer {
   /** Let the game play by itself, or stop that. */
   autoplay(isOn) {
     clearInterval(this.timer);
+    if (isOn && !this.game) return;
     this.timer = isOn
       ? setInterval(() => (this.at < this.game.events ? this.go(this.at + 1, true) : this.autoplay(false)), PACE)
       : null;
@@ -122,6 +123,7 @@ class Viewer {
     this.number = number;
     this.parts.games.value = number;
     this.game = this.view = this.mark = null;
+    this.autoplay(false);
     try {
       const record = this.key === "own" ? kept("replay") : await get(`records/${this.key}/${number}`);
       if (!record) throw new Error("There is no game record in this tab.");
