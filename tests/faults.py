@@ -105,7 +105,7 @@ FAULTS = [
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
     ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),
     ("two opponents pass for three", "envs/learner.py", "if len(specs) not in (1, rules.players - 1):", "if not 1 <= len(specs) <= rules.players - 1:", "learner"),
-    ("a model's name ends at its last dot", N + "files.py", "path.with_name(path.name + SUFFIX)", "path.with_suffix(SUFFIX)", "models"),
+    ("a model's name ends at its last dot", N + "files.py", 'Path(f"{path}{SUFFIX}")', "path.with_suffix(SUFFIX)", "models"),
     ("without max_rounds a game is cut off after a round", K + "turns.py", 's["round"] > 0 and s["round"] == s["max_rounds"]', 's["round"] > 0 and s["round"] >= s["max_rounds"]', "nojit:rulebook"),
     ("the learner's last observation is from seat 0", "envs/learner.py", 'observation.observe(self.states, self.seats, dtype=out.dtype', 'observation.observe(self.states, self.states["player"], dtype=out.dtype', "gym"),
     ("threads share the row from which observations are scaled", "games/batch.py", "np.zeros((1, length), np.uint8), scales", "self.observations[:1].view(np.uint8)[:, :length], scales", "batch"),

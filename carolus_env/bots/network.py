@@ -279,11 +279,12 @@ def decide_by_policy(s: np.void, bits: Bits, selector: Selector) -> tuple[Int, B
     logits, count, best = selector.logits, consider(s, selector), 0
     for k in range(1, count):
         best = k if logits[k] > logits[best] else best
-    if selector.temperature > 0:
+    temperature = float32(selector.temperature)  # 0 for the least ones
+    if temperature > 0:
         bits = generator.step(bits)
         most = logits[best]
         for k in range(count):
-            logits[k] = (logits[k] - most) / float32(selector.temperature)
+            logits[k] = (logits[k] - most) / temperature
         softmax(count, logits, selector.probabilities)
         best = sample(count, selector.probabilities, generator.fraction(generator.mix(bits)))
     return selector.candidates.plans[best], bits

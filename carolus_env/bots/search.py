@@ -189,8 +189,9 @@ class MctsBot(Agent):
 
     def _spend(self, simulate: Callable[[Budget, int, int], None], games: int) -> None:
         """Spend the budget on searches side by side: seconds are those of all games together."""
-        seconds, sims, stop = self.options.seconds * games, self.options.sims, cancellation.current()
-        simulate((0.0, 0.0, 1.0), 1, self.options.candidates)
+        options, stop = self.options, cancellation.current()
+        seconds, sims = options.seconds * games, options.sims
+        simulate((0.0, 0.0, 1.0), 1, options.candidates)
         closely = seconds > 0 or cancellation.stoppable()
         done, portion, start = 0, 1 if closely else _BLOCK, time.perf_counter()
         now = start

@@ -122,6 +122,11 @@ class GameBatch:
     def __repr__(self) -> str:
         return f"<GameBatch of {self.n:,} games of {self.rules.players} players>"
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self) and not name.startswith("_"):  # kernels would write past its end
+            raise AttributeError(f"{name} cannot be replaced: write into it, as {name}[:] = ...")
+        super().__setattr__(name, value)
+
     def _allocate(self, threads: int) -> None:
         rules, n = self.rules, self.n
         self.states: Any = engine.blank_games(rules, n)

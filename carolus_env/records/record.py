@@ -364,7 +364,7 @@ def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> States:
     for number, event in enumerate(events):
         try:
             play_event(game, event)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RecordError(f"event {number}: {error}") from None
         passed += game.tobytes()
     return np.frombuffer(passed, STATE)

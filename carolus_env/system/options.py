@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.system.files import expanded
 from carolus_env.system.untrusted import shown
 
 INT64_MAX: Final = 2**63 - 1
@@ -69,7 +70,7 @@ class Option:
             if self.kind is Path:
                 if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
                     raise ValueError
-                return Path(value).expanduser()
+                return expanded(value)
             if self.kind is tuple and all(isinstance(text, str) for text in value):
                 return tuple(instance("", value, (list, tuple), ""))
             if self.among and value not in self.among:
