@@ -22,7 +22,7 @@ K, E, N, L = "engine/kernels/", "evaluation/", "networks/", "learners/"
 # fmt: off
 FAULTS = [
     # rules and the engine's kernels
-    ("a tie in a court gives control", K + "courts.py", 's["courts"][other, clan] >= own', 's["courts"][other, clan] > own', "nojit:rulebook"),
+    ("a tie in a court gives control", K + "courts.py", 's["courts"][player, clan]) > most', 's["courts"][player, clan]) >= most', "nojit:rulebook"),
     ("the smallest court leaves out seat 1", K + "courts.py", 'for player in range(1, int64(s["players"])):\n        fewest', 'for player in range(2, int64(s["players"])):\n        fewest', "nojit:rulebook nojit:properties"),
     ("a disc forbids the next number", K + "legal.py", "fresh &= ~((1 << played) >> 1)", "fresh &= ~(1 << played)", "nojit:rulebook"),
     ("a team taken over loses one castle only", K + "regions.py", 's["castles"][owner] -= castles', 's["castles"][owner] -= 1', "nojit:rulebook"),

@@ -110,14 +110,14 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
     """
     rows = check_rows(rows, len(as_states(states)))
     actions = whole_numbers(actions, "actions", len(rows))
-    wrong = _step(states, rows, actions, roll)
+    wrong = play_all(states, rows, actions, roll)
     if wrong >= 0:
         raise refusal(states, int(rows[wrong]), int(actions[wrong]))
 
 
 @entry
-def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
-    """Play the actions; or return the index of an illegal one, else -1."""
+def play_all(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
+    """Play the actions if all are legal; return the index of one that is not, or -1."""
     for i in range(rows.shape[0]):
         if not legal.is_legal(states[rows[i]], actions[i]):
             return i

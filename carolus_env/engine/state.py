@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import rules
-from carolus_env.system.options import array, is_buffer
+from carolus_env.system.options import array
 from carolus_env.system.untrusted import shown
 
 
@@ -140,7 +140,8 @@ _few_rows = functools.lru_cache(16)(np.arange)
 
 def check_buffer(name: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
     """Check that a kernel can write an array of that shape and dtype into ``value``."""
-    if not is_buffer(value, shape, dtype):
+    fits = isinstance(value, np.ndarray) and value.shape == shape and value.dtype == dtype
+    if not fits or not value.flags.carray:
         given = array(name, value)
         raise ValueError(
             f"{name} must be a contiguous, writeable {np.dtype(dtype)} array of shape {shape}, "

@@ -311,13 +311,3 @@ def whole_numbers(name: str, values: npt.ArrayLike, *shapes: tuple[int, ...]) ->
             f"got shape {result.shape} and dtype {result.dtype}"
         )
     return result
-
-
-def is_buffer(value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-    """Return whether a kernel can write an array of that shape and dtype into it."""
-    return (
-        isinstance(value, np.ndarray)
-        and value.shape == shape
-        and value.dtype == dtype
-        and value.flags.carray
-    )
