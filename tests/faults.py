@@ -22,7 +22,7 @@ K, E, N, L = "engine/kernels/", "evaluation/", "networks/", "learners/"
 # fmt: off
 FAULTS = [
     # rules and the engine's kernels
-    ("a tie in a court gives control", K + "courts.py", 's["courts"][other, clan] >= own', 's["courts"][other, clan] > own', "nojit:rulebook"),
+    ("a tie in a court gives control", K + "courts.py", 's["courts"][player, clan]) > most', 's["courts"][player, clan]) >= most', "nojit:rulebook"),
     ("the smallest court leaves out seat 1", K + "courts.py", 'for player in range(1, int64(s["players"])):\n        fewest', 'for player in range(2, int64(s["players"])):\n        fewest', "nojit:rulebook nojit:properties"),
     ("a disc forbids the next number", K + "legal.py", "fresh &= ~((1 << played) >> 1)", "fresh &= ~(1 << played)", "nojit:rulebook"),
     ("a team taken over loses one castle only", K + "regions.py", 's["castles"][owner] -= castles', 's["castles"][owner] -= 1', "nojit:rulebook"),
@@ -105,7 +105,7 @@ FAULTS = [
     ("results come in the order in which they are ready", "system/executors.py", "        number, future = futures[0]\n", "        futures = deque(sorted(futures, key=lambda one: not one[1].done()))\n        number, future = futures[0]\n", "executors tournament"),
     ("a group that loses everything seems rated", E + "ratings.py", "reach = _closure(points)", "reach = _closure(points | points.T)", "ratings"),
     ("two opponents pass for three", "envs/learner.py", "if len(specs) not in (1, rules.players - 1):", "if not 1 <= len(specs) <= rules.players - 1:", "learner"),
-    ("a model's name ends at its last dot", N + "files.py", "path.with_name(path.name + SUFFIX)", "path.with_suffix(SUFFIX)", "models"),
+    ("a model's name ends at its last dot", N + "files.py", 'Path(f"{path}{SUFFIX}")', "path.with_suffix(SUFFIX)", "models"),
     ("without max_rounds a game is cut off after a round", K + "turns.py", 's["round"] > 0 and s["round"] == s["max_rounds"]', 's["round"] > 0 and s["round"] >= s["max_rounds"]', "nojit:rulebook"),
     ("the learner's last observation is from seat 0", "envs/learner.py", 'observation.observe(self.states, self.seats, dtype=out.dtype', 'observation.observe(self.states, self.states["player"], dtype=out.dtype', "gym"),
     ("threads share the row from which observations are scaled", "games/batch.py", "np.zeros((1, length), np.uint8), scales", "self.observations[:1].view(np.uint8)[:, :length], scales", "batch"),

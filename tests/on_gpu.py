@@ -93,6 +93,14 @@ def check_refusals(games=40):
             errors.append((str(error), error.game, error.action))
         assert check == (contents(there)["states"].tobytes() == before)
     assert errors[0] == errors[1] and errors[0][1] == row, errors
+    for read in (there.sample, there.masks.copy, lambda: there.states["player"]):
+        there.step(actions)
+        try:
+            raise AssertionError(
+                f"{read} does not tell of an illegal action: {read().copy_to_host()}"
+            )
+        except ce.IllegalActionError:
+            pass
     there.check()
     there.step(there.sample())
     there.rollout(3)

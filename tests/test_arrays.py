@@ -13,7 +13,7 @@ from carolus_env.engine.state import STATE
 from carolus_env.evaluation import Plan, Tournament
 from carolus_env.records import arrays, make_record, positions, start_of, write_records
 from carolus_env.records.arrays import FACE, load_arrays, pack, read_games, read_packed, to_arrays
-from carolus_env.system.arrays import to_bytes
+from carolus_env.system.arrays import from_bytes, to_bytes
 
 
 def records_of(rules: Rules, count: int = 5) -> list[dict]:
@@ -258,3 +258,7 @@ def test_what_cannot_be_made_is_reported(tmp_path, capsys):
         assert dataset.main([*words.split(), *end]) == 2
         assert said in capsys.readouterr().err
     assert dataset.main(["random", "--games", "2", *end]) == 0, "nothing is left of these"
+
+
+def test_an_array_of_one_number_is_read_back_with_its_shape():
+    assert from_bytes(to_bytes({"a": np.array(1.5)}, {}))[0]["a"].shape == ()

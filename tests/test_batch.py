@@ -201,3 +201,11 @@ def test_all_legal_actions_are_equally_likely():
     expected = 4000.0 * batch.masks / batch.masks.sum(axis=1, keepdims=True)
     assert not drawn[expected == 0].any()
     assert (np.abs(drawn - expected) <= 5.5 * np.sqrt(expected)).all()
+
+
+def test_buffers_and_games_of_a_batch_cannot_be_replaced():
+    batch = GameBatch(Rules(), 20, seed=1)
+    for name, other in (("states", new_games(Rules(), 3, seed=1)), ("masks", batch.masks[:1])):
+        with pytest.raises(AttributeError, match=f"{name} cannot be replaced: write into it"):
+            setattr(batch, name, other)
+    assert len(batch.states) == len(batch.masks) == len(batch.clone().states) == 20

@@ -276,6 +276,26 @@ def test_the_rests_of_plans_are_forgotten_by_several_threads_at_once(monkeypatch
     assert len(remembered) <= 10
 
 
+def test_the_rest_that_was_kept_last_is_forgotten_last(monkeypatch):
+    monkeypatch.setattr("carolus_env.bots.compiled._REMEMBERED", 4)
+    games, remembered = middle_games(Rules(2), 10)[:4].copy(), Remembered()
+    plans, streams = (
+        [[int(mask.argmax()), 7] for mask in engine.legal_masks(games)],
+        new_streams(1, 4),
+    )
+    remembered.keep(games, streams, plans)
+    two, other = games[[0, 1]].copy(), np.array([streams[0], 5], np.uint64)
+    remembered.keep(two, other, plans[:2])  # the oldest, again, and a new one
+    engine.step(two, np.array([plan[0] for plan in plans[:2]]), roll=False)
+    assert remembered.rests(two, other) == [[7], [7]]
+
+
+def test_chances_without_a_sum_are_refused():
+    for chances, row in (([[1, 0], [0, 0]], 1), ([[np.inf, 1], [1, 1]], 0), ([[1, np.nan]], 0)):
+        with pytest.raises(ValueError, match=f"row {row} has"):
+            bots.drawn(np.array(chances, float), new_streams(1, len(chances)))
+
+
 def test_a_bot_counts_as_compiled_only_where_its_act_is_the_compiled_one():
     class Alike(bots.RandomBot):
         name = "alike"

@@ -118,10 +118,10 @@ def test_a_stop_is_for_the_work_that_watches_it():
         with pytest.raises(Stopped):
             cancellation.current().check()
         seen = []
-        thread = threading.Thread(target=lambda: seen.append(cancellation.current().is_set))
+        thread = threading.Thread(target=lambda: seen.append(cancellation.current().is_set()))
         thread.start()
         thread.join()
         assert seen == [False], "another thread watches nothing"
     assert list(cancellation.portions(10)) == [slice(0, 10)]
     assert list(cancellation.portions(0)) == []
-    assert not cancellation.current().is_set
+    assert not cancellation.current().is_set()

@@ -350,16 +350,22 @@ def make():
 
 CLOSED = make()
 
+if Path("chosen").read_text() == "1":
+    def chosen(index): return index + 1
+else:
+    def chosen(index): return index + 2
+CHOSEN = kernel(chosen)
+
 @kernel
 def inner(index, weight=int(Path("default").read_text())):
     return TABLE[index] + weight
 
 @entry
 def answer(index):
-    return inner(index) + NUMBER + len(TEXT) + BOTH[0] + helper.SIZE + CLOSED(index)
+    return inner(index) + NUMBER + len(TEXT) + BOTH[0] + helper.SIZE + CLOSED(index) + CHOSEN(index)
 """
-FILES = ("table", "number", "text", "size", "closure", "default")
-"""Files that constants of the bot's kernels are read from."""
+FILES = ("table", "number", "text", "size", "closure", "default", "chosen")
+"""Files that constants of the bot's kernels are read from, or that choose a kernel."""
 
 
 @pytest.fixture
@@ -398,10 +404,10 @@ def test_a_bot_whose_table_changed_is_compiled_anew(bot):
         done = subprocess.run(command, **given, check=True, timeout=300)
         return int(done.stdout), done.stderr
 
-    assert answer() == (5, NOTICE)
-    assert answer() == (5, "")
+    assert answer() == (6, NOTICE)
+    assert answer() == (6, "")
     bot.with_name("table").write_bytes((3).to_bytes(8, sys.byteorder))
-    assert answer() == (11, NOTICE)
+    assert answer() == (12, NOTICE)
 
 
 def flipped(data):

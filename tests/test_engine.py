@@ -23,6 +23,7 @@ from carolus_env.engine.rules import (
     Rules,
 )
 from carolus_env.engine.state import equal, to_bytes
+from carolus_env.notation import move_text
 from carolus_env.records.position import to_dict
 
 LAID_OUT = [0, 1, 2, 3, 4] * 3
@@ -336,3 +337,12 @@ def test_strength_is_paladins_of_the_own_clans_and_castles(kind):
             assert power.tolist() == expected
             alone = expected.count(max(expected)) == 1 and max(expected) > 0
             assert leader == (expected.index(max(expected)) if alone else -1)
+
+
+def test_numbers_that_no_int64_holds_are_refused_as_what_they_are():
+    states = in_phase(PLACE)
+    with pytest.raises(ValueError, match=r"actions must be below 2\^63, got 9223372036854775808"):
+        engine.step(states, np.full(len(states), 2**63, np.uint64))
+    with pytest.raises(IllegalActionError, match=f"action {2**70} in phase") as caught:
+        move_text(states[0], 2**70)
+    assert caught.value.action == 2**70

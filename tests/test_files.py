@@ -259,7 +259,7 @@ def test_another_failure_of_a_lock_is_told_as_it_is(tmp_path, monkeypatch):
         raise OSError(errno.EIO, "disk on fire")
 
     monkeypatch.setattr(files.fcntl, "lockf", lock)
-    with pytest.raises(OSError, match=r"disk on fire: .*\.cup\.lock"), locked(tmp_path / "cup"):
+    with pytest.raises(OSError, match=r"disk on fire: .*/cup'"), locked(tmp_path / "cup"):
         pass
     monkeypatch.undo()
     with locked(tmp_path / "cup"):  # nothing is left of the failure
@@ -287,3 +287,16 @@ def test_threads_keep_each_other_out(tmp_path):
             entered = list(threads.map(enter, [tmp_path / str(number)] * 8))
             assert entered.count(True) == 1
     assert most == [1]
+
+
+def test_an_error_of_a_lock_names_the_path_that_was_given(tmp_path):
+    path = tmp_path / "none" / "cup"
+    with pytest.raises(FileNotFoundError) as caught, locked(path):
+        pass
+    assert caught.value.filename == str(path)
+
+
+def test_the_home_of_an_unknown_user_is_a_folder_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert files.expanded("~/cup") == Path("/home/me/cup")
+    assert files.expanded("~nobodyx/cup") == Path("~nobodyx/cup")

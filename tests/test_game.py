@@ -279,3 +279,8 @@ def test_a_playout_is_left_at_the_limit_and_impossible_ones_are_refused():
     ):
         with pytest.raises(ValueError, match=named):
             playout(given, **{"generators": new_streams(0, 3), **options})
+
+
+def test_more_repeats_of_a_playout_than_are_summed_exactly_are_refused():
+    with pytest.raises(ValueError, match="repeats must be a whole number from 1 to 4,194,304"):
+        playout(engine.new_games(Rules(), 1, seed=1), new_streams(1, 1), repeats=2**22 + 1)

@@ -301,3 +301,9 @@ def test_a_policy_over_single_decisions_follows_the_clans_and_is_the_same_in_pyt
         strict=True,
     ):
         np.testing.assert_allclose(with_torch.numpy(), ours, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "~nobodyx/y"])
+def test_a_path_that_cannot_be_a_models_is_refused_as_any_other(name):
+    with pytest.raises(ModelError, match=r"unknown model|cannot be read"):
+        bots.make(f"value:{name}")

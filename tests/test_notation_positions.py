@@ -100,3 +100,8 @@ def test_a_changed_text_is_a_possible_position_or_refused(state, data):
     except PositionError:
         return
     assert from_text(to_line(game[0])).tobytes() == game.tobytes()
+
+
+def test_what_is_no_text_is_no_position():
+    with pytest.raises(TypeError, match="text must be a text, got 5"):
+        from_text(5)

@@ -529,3 +529,13 @@ def test_the_script_prints_the_weights(capsys):
     assert "2 players, fit 1: " in printed
     assert all(feature.name in printed for feature in heuristic.FEATURES)
     assert "against greedy: " in printed
+
+
+def test_weights_of_any_size_give_the_same_choices_and_those_without_a_sum_are_refused():
+    states, fitted = middle_games(Rules(2), 4), heuristic.all_weights()
+    streams = new_streams(1, len(states))
+    chosen = [PlannerBot(weights=k * fitted).act(states, streams).tolist() for k in (1, 1e12)]
+    assert chosen[0] == chosen[1]
+    for wrong in (np.nan, np.inf, 1e300):
+        with pytest.raises(ValueError, match=r"weights must be of size 1e.100 at most"):
+            PlannerBot(weights=np.where(fitted == fitted.max(), wrong, fitted))

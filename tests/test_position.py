@@ -196,7 +196,7 @@ REFUSALS = [
         # What cannot be read.
         (put("rules", to={"players": 5}), "rules: players must be a whole number from 2 to 4"),
         (put("rules", "paladins", to=3), "rules: unknown key 'paladins'"),
-        (put("round", to=2**32), "round must be from 0 to 4294967295, got 4294967296"),
+        (put("round", to=2**31 + 1), "round must be from 0 to 2147483648, got 2147483649"),
         (put("player", to=2), "player must be from 0 to 1, got 2"),
         (put("placements_left", to=5), "placements_left must be from 0 to 4, got 5"),
         (put("courts", 0, 0, to=198), "courts must be from 0 to 197, got"),

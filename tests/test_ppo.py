@@ -334,3 +334,14 @@ def test_a_step_is_taken_after_each_batch_of_decisions():
         ppo.step(apart.weights, apart._squares, apart._batch, rates)
     for name, array in learner.weights._asdict().items():
         np.testing.assert_array_equal(array, getattr(apart.weights, name))
+
+
+def test_the_least_temperatures_play_the_likeliest_choice():
+    states = good_positions(2)
+    none, least = (
+        PpoBot(policy_model(2), PpoOptions(temperature=each)).act(
+            states, new_streams(1, len(states))
+        )
+        for each in (0.0, 1e-46)
+    )
+    assert none.tolist() == least.tolist()

@@ -21,6 +21,7 @@ from carolus_env.records import (
     RecordError,
     check_record,
     make_record,
+    play_events,
     positions,
     read_records,
     record,
@@ -122,6 +123,9 @@ def test_dice_beyond_the_record_are_of_the_given_seed_and_a_wrong_event_is_named
     assert dice[:3] == dice[3:] and dice[0] != dice[1]
     made = short_record()
     made["events"][5]["player"] ^= 1
+    for event in ({"foo": 1}, 5):
+        with pytest.raises(RecordError, match=r"^event 0: "):
+            play_events(start_of(made), [event])
     with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
         positions(made)
     error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))

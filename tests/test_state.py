@@ -154,6 +154,12 @@ def test_games_are_picked_as_a_copy_and_put_at_rows(rows):
     assert states.tobytes() == before.tobytes()
     with pytest.raises(IndexError):
         pick(states, np.array([8]))
+    with pytest.raises(IndexError, match="negative"):
+        pick(states, np.array([2, -1]))
+
+
+def test_two_empty_batches_are_equal():
+    assert equal(games(2)[:0], games(2)[:0]).tolist() == []
 
 
 def test_what_is_no_batch_of_games_is_refused():

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,15 @@ def test_what_is_not_json_is_refused_with_the_place():
         with pytest.raises(DataError) as caught:
             untrusted.parse_json(data)
         assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize("folder", ["carolus_env_mine", "carolus_env"])
+def test_an_error_in_a_folder_beside_the_package_names_the_place_there(folder):
+    file = Path(untrusted.__file__).parent.parent.with_name(folder) / "bot.py"
+    names: dict[str, Any] = {}
+    exec(compile("def act(): raise KeyError('lost')", file, "exec"), names)
+    try:
+        names["act"]()
+    except KeyError as error:
+        place = "bot.py, line 1" if folder != "carolus_env" else Path(__file__).name
+        assert place in untrusted.message(error)

@@ -215,8 +215,12 @@ def drawn(chances: F64, generators: U64) -> I64:
     """Draw one column per row of ``(N, K)`` chances, in proportion to its entry: ``(N,)``.
 
     Chances are not negative, and rows need not sum to 1. Each stream gives one number, in place.
+    A row without a sum above 0 is a ValueError.
     """
     heights = chances.cumsum(axis=1)
+    if not (fits := (heights[:, -1] > 0) & np.isfinite(heights[:, -1])).all():
+        row = int(np.argmin(fits))
+        raise ValueError(f"chances must have a sum above 0, row {row} has {heights[row, -1]}")
     height = uniforms(generators) * heights[:, -1]
     return (heights <= height[:, None]).sum(axis=1)
 

@@ -162,7 +162,7 @@ def _best_plan(s: np.void, turn: CandidateList) -> Any:
 @separate
 def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
     """Return the clan to make of the crown, as an action."""
-    team, chosen, best = int64(s["team"][s["player"]]), -1, plans.NONE_YET
+    team, chosen, best = int64(s["team"][s["player"]]), -1, -np.inf
     clans = legal.clans_to_take(s)
     for clan in range(rules.CLANS):
         if clans >> clan & 1 == 0:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeGuard, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from carolus_env.bots.agent import CHANGED, Agent, AgentError, Checked
 from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import MAX_PLAYERS
-from carolus_env.engine.state import Ints, States, as_states, single
+from carolus_env.engine.state import STATE, Ints, States, as_states, single
 from carolus_env.engine.stepping import play_on, roll_own
 from carolus_env.planning.plans import actions_of, plan_of
 from carolus_env.system import cancellation
@@ -165,11 +166,13 @@ class Remembered:
         after = states[rows]
         engine.step(after, actions[rows], roll=False)
         for row, state in zip(rows.tolist(), after, strict=True):
-            self._rests[int(streams[row]), _position(state)] = list(plans[row][1:])
+            key = int(streams[row]), _position(state)
+            self._rests.pop(key, None)  # or it would stay among the oldest
+            self._rests[key] = list(plans[row][1:])
         # The oldest are of past turns: a game asks for the rest of its plan at its next decision.
-        while len(self._rests) > max(_REMEMBERED, 2 * len(states)):
-            with suppress(KeyError, RuntimeError, StopIteration):  # another thread does it, too
-                del self._rests[next(iter(self._rests))]
+        surplus = max(len(self._rests) - max(_REMEMBERED, 2 * len(states)), 0)
+        for key in list(islice(self._rests, surplus)):  # one step: other threads do it, too
+            self._rests.pop(key, None)
         return actions
 
 
@@ -289,7 +292,7 @@ class CheckedCompiled(Checked, CompiledAgent):
         self, states: States, generators: U64, seating: I64, number: int, rows: I64 | None = None,
         check: Check | None = None,
     ) -> int:  # fmt: skip
-        memory = states.view(np.uint8).reshape(len(states), -1)
+        memory = states.view(np.uint8).reshape(-1, STATE.itemsize)
         check = Check(memory, np.zeros(memory.shape[1], np.uint8), np.full(2, -1, np.int64))
         decisions = self.agent.play_on(states, generators, seating, number, rows, check)
         row, action = check.fault.tolist()

@@ -17,7 +17,7 @@ from carolus_env import engine
 from carolus_env.bots.agent import Agent
 from carolus_env.engine import chance
 from carolus_env.engine.chance import branch
-from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.play import play_all
 from carolus_env.engine.rules import OVER
 from carolus_env.engine.state import STATE, Ints, States
 from carolus_env.system.arrays import F64, I64, U8, U64, Int, Records, int64, uint64
@@ -87,9 +87,10 @@ def play(
                 begun = time.perf_counter()
                 actions[start:end] = answer(agent, shown[start:end], drawn[start:end])
                 seconds[start:end] = (time.perf_counter() - begun) / (end - start)
-        wrong = _play(states, streams, rows, drawn, actions)
+        wrong = play_all(states, rows, actions, False)
         if wrong >= 0:
             raise engine.refusal(states, int(rows[wrong]), int(actions[wrong]))
+        streams[rows, seats if streams.shape[1] > 1 else 0] = drawn[:count]
         rows = go_on(rows)
         yield Step(deciding[:count], shown, seats, actions, seconds)
 
@@ -118,28 +119,9 @@ def _ask(
             continue
         slot = bounds[agent + 1]
         bounds[agent + 1] = slot + 1
-        deciding[slot], drawn[slot] = g, streams[g, _column(s, streams)]
+        deciding[slot], drawn[slot] = g, streams[g, s["player"] if streams.shape[1] > 1 else 0]
         shown[slot] = s
         shown[slot]["generator"] = branch(drawn[slot], uint64(_number(s)))
-
-
-@entry
-def _play(states: Records, streams: U64, rows: I64, drawn: U64, actions: I64) -> Int:
-    """Play the actions if all are legal; returns the index of one that is not, or -1."""
-    for i in range(rows.shape[0]):
-        if not legal.is_legal(states[rows[i]], actions[i]):
-            return i
-    for i in range(rows.shape[0]):
-        s = states[rows[i]]
-        streams[rows[i], _column(s, streams)] = drawn[i]
-        turns.play(s, actions[i])
-    return -1
-
-
-@kernel
-def _column(s: np.void, streams: U64) -> Int:
-    """Return the column of the stream that the agent to move draws from."""
-    return int64(s["player"]) if streams.shape[1] > 1 else 0
 
 
 @kernel

@@ -22,7 +22,6 @@ from carolus_env.bots.compiled import CompiledAgent, Entries, error, errors_opti
 from carolus_env.engine import rules
 from carolus_env.engine.chance import check_streams
 from carolus_env.engine.kernels import generator, legal
-from carolus_env.engine.kernels.turns import disc_of
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, Ints, States, as_states, common_players, copy
@@ -170,9 +169,9 @@ def value_discs(s: np.void, selector: Selector) -> Int:
     plans.search_discs(s, legal.playable_discs, value_next, selector, selector.discs)
     count = plans.list_candidates(s, selector.candidates)
     for k in range(count):
-        disc = disc_of(first_of(selector.candidates.plans[k]))
+        disc = first_of(selector.candidates.plans[k]) - rules.FIRST_DISC
         for team in range(selector.values.shape[1]):
-            selector.values[k, team] = selector.discs.values[disc - 1, team]
+            selector.values[k, team] = selector.discs.values[disc, team]
     return count
 
 
@@ -279,11 +278,12 @@ def decide_by_policy(s: np.void, bits: Bits, selector: Selector) -> tuple[Int, B
     logits, count, best = selector.logits, consider(s, selector), 0
     for k in range(1, count):
         best = k if logits[k] > logits[best] else best
-    if selector.temperature > 0:
+    temperature = float32(selector.temperature)  # 0 for the least ones
+    if temperature > 0:
         bits = generator.step(bits)
         most = logits[best]
         for k in range(count):
-            logits[k] = (logits[k] - most) / float32(selector.temperature)
+            logits[k] = (logits[k] - most) / temperature
         softmax(count, logits, selector.probabilities)
         best = sample(count, selector.probabilities, generator.fraction(generator.mix(bits)))
     return selector.candidates.plans[best], bits

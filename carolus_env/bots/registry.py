@@ -28,6 +28,7 @@ from carolus_env.engine.state import Ints, States
 from carolus_env.networks.files import FOLDER, Kind
 from carolus_env.system import machine, untrusted
 from carolus_env.system.arrays import U64
+from carolus_env.system.files import expanded
 from carolus_env.system.options import instance
 from carolus_env.system.untrusted import unknown
 
@@ -85,7 +86,7 @@ def make(spec: AgentLike) -> Agent:
     name, colon, argument = spec.partition(":")
     agent: Agent
     if name.endswith(".py"):
-        own = _from_file(Path(name).expanduser(), argument)
+        own = _from_file(expanded(name), argument)
         with contextlib.suppress(AttributeError):  # its own errors name it, if its class permits
             own.name = spec
         agent = CheckedCompiled(own) if is_compiled(own) else Checked(own)

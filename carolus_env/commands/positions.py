@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
@@ -29,6 +28,7 @@ from carolus_env.notation.positions import TEAM_LETTERS
 from carolus_env.records import Record, RecordError, names_of, positions, read_records
 from carolus_env.system import untrusted
 from carolus_env.system.command import DONE, INTERRUPTED, aligned, command, counting, needs, parse
+from carolus_env.system.files import expanded
 from carolus_env.system.options import UserError, argument, group, option
 
 _ANALYSE: Final = """\
@@ -122,7 +122,7 @@ def _percents(*parts: float) -> tuple[str, ...]:
 
 def _analyse_game(options: AnalyseOptions) -> _Analysed:
     """Roll out each decision of a recorded game: its cost, and each player's rate."""
-    path = Path(options.position).expanduser()
+    path = expanded(options.position)
     try:
         record = next(islice(read_records(path), options.game - 1, None), (0, None))[1]
     except (OSError, RecordError) as wrong:
@@ -193,7 +193,7 @@ def _position(text: str) -> States:
     if "|" in text:
         return from_text(text)
     try:
-        return from_text(Path(text).expanduser().read_text(encoding="utf-8"))
+        return from_text(expanded(text).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{text!r}: {getattr(error, 'strerror', None) or error}") from error
 

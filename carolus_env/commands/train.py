@@ -198,7 +198,7 @@ def _stopping(run: Run, console: Console) -> contextlib.AbstractContextManager[N
     """Let Ctrl-C or SIGTERM end the run after the current update or game; a second one at once."""
 
     def stop(*_: Any) -> None:
-        if run.stop.is_set:
+        if run.stop.is_set():
             raise KeyboardInterrupt
         run.stop.set()
         console.print("stopping (Ctrl-C again: without a checkpoint) ...")

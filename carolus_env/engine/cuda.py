@@ -180,7 +180,7 @@ class DeviceArray:
         """Return a copy on the GPU."""
         copied = cuda.device_array(self.shape, self.dtype)
         copied.copy_to_device(self.array, stream=current_stream())
-        return DeviceArray(copied)
+        return DeviceArray(copied, self._check)
 
     def copy_to_host(self) -> npt.NDArray[Any]:
         """Return a copy as a NumPy array."""
@@ -235,7 +235,8 @@ class DeviceStates(DeviceArray):
             "data": (record["data"][0] + offset, False),
             "version": 3,
         }
-        return DeviceArray(cuda.from_cuda_array_interface(part, owner=self.words, sync=False))
+        array = cuda.from_cuda_array_interface(part, owner=self.words, sync=False)
+        return DeviceArray(array, self._check)
 
     def copy_to_device(self, states: States) -> None:
         """Replace the games by ``states``, ``(n,)``; `GameBatch.refresh` then updates the views."""

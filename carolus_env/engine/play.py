@@ -23,7 +23,7 @@ from carolus_env.engine.stepping import play_out_once
 from carolus_env.system.arrays import F32, F64, I8, I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry
 from carolus_env.system.machine import check_threads, runs, together
-from carolus_env.system.options import array, whole_number
+from carolus_env.system.options import INT64_MAX, array, whole_number
 
 
 class IllegalActionError(ValueError):
@@ -115,14 +115,14 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
     check_states(states)
     rows = check_rows(rows, len(states))
     actions = whole_numbers(actions, "actions", len(rows))
-    wrong = _step(states, rows, actions, roll)
+    wrong = play_all(states, rows, actions, roll)
     if wrong >= 0:
         raise refusal(states, int(rows[wrong]), int(actions[wrong]))
 
 
 @entry
-def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
-    """Play the actions; or return the index of an illegal one, else -1."""
+def play_all(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
+    """Play the actions if all are legal; return the index of one that is not, or -1."""
     for i in range(rows.shape[0]):
         if not legal.is_legal(states[rows[i]], actions[i]):
             return i
@@ -296,13 +296,13 @@ def playout(
             the ``states`` of a `GameBatch` on a GPU the results are there, too.
         generators: ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place. Dice
             and choices come from it, so each repeat and each call plays differently.
-        repeats: playouts of each game.
+        repeats: playouts of each game, at most 4,194,304.
         most_decisions: a playout that takes more is cut off and counts 0 for every seat: without
             ``max_rounds`` a game may never end.
         threads: threads that share the work; the results are the same.
     """
     check_threads(threads)
-    repeats = whole_number("repeats", repeats, 1)
+    repeats = whole_number("repeats", repeats, 1, 1 << 22)  # quarters that float32 counts exactly
     most_decisions = whole_number("most_decisions", most_decisions, 1)
     games: Any = states
     if getattr(games, "on_gpu", False):
@@ -346,4 +346,6 @@ def whole_numbers(values: npt.ArrayLike, what: str, count: int) -> npt.NDArray[n
         raise ValueError(f"{what} must be one a game, shape ({count},), got {numbers.shape}")
     if numbers.dtype == np.int64 and numbers.flags.carray:
         return numbers
+    if numbers.dtype == np.uint64 and (numbers > INT64_MAX).any():
+        raise ValueError(f"{what} must be below 2^63, got {numbers.max()}")
     return np.array(numbers, np.int64, order="C")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine import rules
-from carolus_env.system.options import array, is_buffer
+from carolus_env.system.options import array
 from carolus_env.system.untrusted import shown
 
 
@@ -56,7 +56,7 @@ _P, _T, _C, _R = rules.MAX_PLAYERS, rules.MAX_TEAMS, rules.CLANS, CIRCLE
 # fmt: off
 FIELDS: Final = (
     Field("generator",         "<u8", (),       0, 2**64 - 1, "SplitMix64 state; every roll of the game comes from it"),
-    Field("round",             "<u4", (),       0, 2**32 - 1, "rounds begun; 0 during the set-up"),
+    Field("round",             "<u4", (),       0, 2**31, "rounds begun; 0 during the set-up"),
     _option("max_rounds"),
     _option("players"),
     Field("teams",             "u1",  (),       2, 3,     "number of teams"),
@@ -147,7 +147,8 @@ _few_rows = functools.lru_cache(16)(np.arange)
 
 def check_buffer(name: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
     """Check that a kernel can write an array of that shape and dtype into ``value``."""
-    if not is_buffer(value, shape, dtype):
+    fits = isinstance(value, np.ndarray) and value.shape == shape and value.dtype == dtype
+    if not fits or not value.flags.carray:
         given = array(name, value)
         raise ValueError(
             f"{name} must be a contiguous, writeable {np.dtype(dtype)} array of shape {shape}, "
@@ -181,6 +182,8 @@ def pick(states: States, rows: Ints) -> States:
     Rows may be in any order, and name a game several times; an unknown one is an IndexError.
     """
     try:
+        if np.min(rows, initial=0) < 0:
+            raise IndexError("negative ones are not allowed")
         picked: States = as_states(states).view(RAW)[rows].view(STATE)
     except (IndexError, ValueError) as error:
         raise IndexError(f"rows must be indices of {len(states)} games: {error}") from None
@@ -221,7 +224,7 @@ def check_ranges(states: States) -> None:
 
 def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
     """Return a mask of the games that are equal by value, generator included: ``(N,)`` bool."""
-    bytes_a, bytes_b = (as_states(s).view(np.uint8).reshape(len(s), -1) for s in (a, b))
+    bytes_a, bytes_b = (as_states(s).view(np.uint8).reshape(-1, STATE.itemsize) for s in (a, b))
     return np.all(bytes_a == bytes_b, axis=1)
 
 

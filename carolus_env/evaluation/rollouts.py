@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Final
 
@@ -164,7 +165,7 @@ def roll_out(
     if len(set(compared)) < len(compared):
         raise ValueError("choices must be different, a candidate is given twice")
     starts = after(state, compared)
-    value: Any = options.value if options.rounds is not None else None
+    value = None if options.rounds is None else options.value
     if isinstance(value, str):
         value = value_function(value, int(state["players"]))
     sampler = Sampler(options.base, seed, value, options.rounds, threads=options.threads)
@@ -368,7 +369,8 @@ class Sampler:
         whole_number("numbers", int(numbers.min(initial=0)), 0)
         heights = self._heights(numbers) if self.stratified else np.full(len(numbers), np.nan)
         stop, runs = cancellation.current(), machine.runs(len(starts), self.threads)
-        agents = [bots.make(self.base), *(self._another() for _ in runs[1:])]
+        while len(self._agents) < len(runs):
+            self._agents.append(self._another())
 
         def played(share: tuple[bots.Agent, slice]) -> tuple[F64, int]:
             agent, rows = share
@@ -376,14 +378,19 @@ class Sampler:
                 states = copy(starts[rows])
                 return self._play(agent, states, players, numbers[rows], heights[rows])
 
-        parts = machine.together(played, list(zip(agents, runs, strict=True)))
+        parts = machine.together(played, list(zip(self._agents, runs, strict=False)))
         return np.concatenate([shares for shares, _ in parts]), sum(count for _, count in parts)
 
     def warm_up(self, game: States) -> None:
         """Use the base and the value once, so that compiling and loading do not count as theirs."""
-        choose(bots.make(self.base), game, np.zeros(1, np.int64))
+        choose(self._agents[0], game, np.zeros(1, np.int64))
         if self.value is not None:
             self.value(game)
+
+    @cached_property
+    def _agents(self) -> list[bots.Agent]:
+        """Those of the threads, as many as were needed so far."""
+        return [bots.make(self.base)]
 
     def _another(self) -> bots.Agent:
         """Return an agent for one more thread: a user's expects to be alone."""
@@ -391,7 +398,7 @@ class Sampler:
             return bots.make(deepcopy(self.base))
         except TypeError as error:
             reason = f"cannot be copied for each thread: {untrusted.message(error)}"
-            raise bots.AgentError(bots.make(self.base).name, reason) from None
+            raise bots.AgentError(self._agents[0].name, reason) from None
 
     def _heights(self, numbers: I64) -> F64:
         """Return where first rolls lie among all rolls, 0 to 1: a stratum a number, shuffled."""

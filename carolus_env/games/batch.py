@@ -122,6 +122,11 @@ class GameBatch:
     def __repr__(self) -> str:
         return f"<GameBatch of {self.n:,} games of {self.rules.players} players>"
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self) and not name.startswith("_"):  # kernels would write past its end
+            raise AttributeError(f"{name} cannot be replaced: write into it, as {name}[:] = ...")
+        super().__setattr__(name, value)
+
     def _allocate(self, threads: int) -> None:
         rules, n = self.rules, self.n
         self.states: Any = engine.blank_games(rules, n)
@@ -129,14 +134,12 @@ class GameBatch:
         self.rewards: Any = np.zeros((n, rules.players), np.float32)
         self.terminated: Any = np.zeros(n, np.bool_)
         self.truncated: Any = np.zeros(n, np.bool_)
-        self.observations: Any = None
+        length, kind = observing.length(rules.players), self._observation
+        self.observations: Any = None if kind is None else np.zeros((n, length), kind)
         self.generators: Any = np.zeros(n, np.uint64)  # of `sample`
         self._actions: Any = np.zeros(n, np.int64)
         self._legal_rows = np.zeros(n, np.int64)  # the games' legal sets
         self._blank = engine.blank_games(rules, 1)
-        length, kind = observing.length(rules.players), self._observation
-        if kind is not None:
-            self.observations = np.zeros((n, length), kind)
         scales = observing.scales(rules.players)
         self._workers = []
         for run in runs(n, threads):

@@ -131,7 +131,7 @@ class CudaBatch(GameBatch):
 
     def sample(self) -> DeviceArray:
         self._sample()
-        return DeviceArray(self._actions)
+        return DeviceArray(self._actions, self.check)
 
     def rollout(self, decisions: int) -> Rollout:
         decisions = whole_number("decisions", decisions, 0)

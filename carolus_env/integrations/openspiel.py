@@ -239,7 +239,8 @@ class CarolusMagnusState(pyspiel.State):
         if not self.is_chance_node():
             raise ValueError(f"no chance event is due: {self}")
         if self._states is not None:
-            return list(_rolls(int(self._states["dice_due"][0])))
+            outcomes = chance.chance_outcomes(self._states["dice_due"][0])
+            return list(enumerate(outcomes.probabilities.tolist()))
         if len(self._clans) == rules.TERRITORIES:
             return [(seat, 1 / self.num_players()) for seat in range(self.num_players())]
         left = [rules.PALADINS_LAID_OUT - self._clans.count(clan) for clan in range(rules.CLANS)]
@@ -291,11 +292,6 @@ class CarolusMagnusState(pyspiel.State):
         if self._states is None:
             return " ".join(["set-up |", *(CLAN_LETTERS[clan] for clan in self._clans)])
         return notation.to_line(self._states[0], generator=False)
-
-
-@cache
-def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
-    return tuple(enumerate(chance.chance_outcomes(dice).probabilities.tolist()))
 
 
 def _resumed(text: str) -> Any:

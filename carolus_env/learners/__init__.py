@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from carolus_env.system.files import reading
+from carolus_env.system.files import expanded, reading
 from carolus_env.system.machine import MissingExtraError
 from carolus_env.system.options import declared, make
 from carolus_env.system.untrusted import unknown
@@ -54,7 +54,7 @@ def learner(name: str | None) -> Any:
 
 def read_config(path: Path, name: str | None = None) -> RunConfig:
     """Read the options of a TOML file; ``name`` is the learner instead of the one in the file."""
-    path = path.expanduser()
+    path = expanded(path)
     try:
         with reading(path) as file:
             values = tomllib.loads(file.read().decode("utf-8-sig"))

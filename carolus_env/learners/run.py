@@ -364,7 +364,7 @@ class Run:
             self._begun = self.done, self.progress, self._learning
             with self._phase(LEARNING):
                 self._prepare()
-                while not (self._ended() or self.stop.is_set):
+                while not (self._ended() or self.stop.is_set()):
                     self._pass()
         return self._ended()
 
@@ -375,13 +375,13 @@ class Run:
             self._learn()
             self._due = not self._ended() and self._passed(config.eval_every)
         try:
-            if self._due and not self.stop.is_set:
+            if self._due and not self.stop.is_set():
                 self._evaluate(self.snapshot())
                 self._due = False
         finally:  # an evaluation that is stopped is due when the run is resumed
-            ends = self._ended() or self.stop.is_set
+            ends = self._ended() or self.stop.is_set()
             if ends or resumed or self._passed(config.checkpoint_every or config.eval_every):
-                with self._surviving(unless=lambda: self.stop.is_set):
+                with self._surviving(unless=lambda: self.stop.is_set()):
                     self.checkpoint()
 
     def _learn(self) -> None:

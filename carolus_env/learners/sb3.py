@@ -190,7 +190,7 @@ class Sb3Learner(Learner):
     def learn(self, first: int, count: int, rate: float, stop: Stop) -> int:
         """Play a rollout, and learn from it; ``stop`` breaks it off, and nothing is learnt."""
         self.ppo.lr_schedule, begun = lambda remaining: rate, time.process_time()
-        self.ppo.learn(count, lambda *_: not stop.is_set, reset_num_timesteps=False)
+        self.ppo.learn(count, lambda *_: not stop.is_set(), reset_num_timesteps=False)
         self.cpu_seconds += time.process_time() - begun
         if not self.ppo.rollout_buffer.full:  # broken off
             self.ppo.num_timesteps = first

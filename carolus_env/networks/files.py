@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.system import arrays, untrusted
-from carolus_env.system.files import write_file
+from carolus_env.system.files import expanded, write_file
 from carolus_env.system.untrusted import cut, shown, unknown
 
 NAMES: Final = ("2p", "3p", "4p")
@@ -110,8 +110,8 @@ class Model(Generic[S]):
 
 def file_of(path: str | Path) -> Path:
     """Return the file of a model that is named with or without the suffix."""
-    path = Path(path).expanduser()
-    return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+    path = expanded(path)
+    return path if path.suffix == SUFFIX else Path(f"{path}{SUFFIX}")
 
 
 def path_of(kind: Kind, name: str) -> Path:

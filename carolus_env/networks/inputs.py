@@ -20,8 +20,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 
 from carolus_env.engine import rules
-from carolus_env.engine.kernels.courts import most_elsewhere, reserve_size
-from carolus_env.engine.kernels.regions import count_at, paladins_out, strengths
+from carolus_env.engine.kernels.courts import controlling_team, most_elsewhere, reserve_size
+from carolus_env.engine.kernels.regions import count_at, heir_of, paladins_out, strengths
 from carolus_env.engine.kernels.turns import acts_this_round, write_seats
 from carolus_env.engine.rules import CLANS, DISC, DISCS, MAX_PLAYERS, NOBODY
 from carolus_env.planning.heuristic import FEATURES, HIGHEST_DISC, write_features
@@ -194,26 +194,21 @@ def _write_turns(s: np.void, inputs: Inputs) -> None:
         hand = int64(s["discs_in_hand"][seat])
         highest = HIGHEST_DISC[hand] if hand > 0 else DISCS
         played = int64(s["discs_played"][seat])
-        if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
-            inputs.discs[role, 0], inputs.discs[role, 1] = NOW, played
-        elif phase == DISC:
-            inputs.discs[role, 0], inputs.discs[role, 1] = CHOOSING, highest
-        else:
-            inputs.discs[role, 0], inputs.discs[role, 1] = LATER, highest
+        acts = s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0))
+        inputs.discs[role, 0] = NOW if acts else (CHOOSING if phase == DISC else LATER)
+        inputs.discs[role, 1] = played if acts else highest
     for role in range(players):
         seat = inputs.seats[role]
         team = int64(s["team"][seat])
         own = 0
         for clan in range(CLANS):
-            holder = int64(s["control"][clan])
-            if holder != NOBODY and int64(s["team"][holder]) == team:
+            if controlling_team(s, clan) == team:
                 own += int64(s["reserves"][seat, clan])
         inputs.spare[role, CLANS] = min(dice, own)
         for clan in range(CLANS):
             inputs.spare[role, clan] = _CANNOT
             at_hand = int64(s["reserves"][seat, clan])
-            holder = int64(s["control"][clan])
-            if at_hand == 0 or (holder != NOBODY and int64(s["team"][holder]) == team):
+            if at_hand == 0 or controlling_team(s, clan) == team:
                 continue
             most, _ = most_elsewhere(s, seat, clan)
             needed = max(most + 1 - int64(s["courts"][seat, clan]), 1)
@@ -269,10 +264,7 @@ def _write_region_rows(s: np.void, layout: Any, inputs: Inputs, count: Int) -> A
             after_turn = min(max(margin + most, LOST), WON) - LOST
             row = (reach * AFTERS + after_turn) * OWNERS + owned
             count = _put(inputs, count, layout.reach + role * _COPY.reach + row)
-        strongest = owner
-        strongest = 0 if margin_0 > 0 else strongest
-        strongest = 1 if margin_1 > 0 else strongest
-        strongest = 2 if margin_2 > 0 and teams > 2 else strongest
+        strongest = heir_of(owner, power_0, power_1, power_2)
         after = region + 1
         after = 0 if after == n else after
         owner_after = team_role(s, int64(s["region_owner"][after]))

@@ -59,6 +59,8 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
             f"action {action} ({rules.action_text(action)}) cannot be played {times} times in a row"
         )
     game = single(state)
+    if not 0 <= action < rules.ACTIONS:  # it may be longer than 64 bits
+        raise engine.refusal(game, 0, action)
     for _ in range(times):
         engine.step(game, np.array([action]), roll=False)
     return event_text(state, {"action": action}, game[0], times)

@@ -14,7 +14,7 @@ import numpy as np
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY, OPTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import States
 from carolus_env.records.position import PositionError, from_dict, read_rules, to_dict
-from carolus_env.system.options import value_text
+from carolus_env.system.options import instance, value_text
 from carolus_env.system.untrusted import DataError, shown
 
 CLAN_LETTERS: Final = "rpbyg"  # red, pink, blue, yellow, green
@@ -114,7 +114,7 @@ def from_text(text: str, *, seed: int | None = None) -> States:
     it is 0. A `PositionError` names the field that cannot be read and what was expected, or says
     why no game can reach the position.
     """
-    parts = [" ".join(part.split()) for part in text.split("|")]
+    parts = [" ".join(part.split()) for part in instance("text", text, str, "a text").split("|")]
     if len(parts) > len(FIELDS):
         names = ", ".join(field.name for field in FIELDS)
         raise PositionError(f"position: a line has the fields {names}, got {len(parts)} fields")

@@ -72,6 +72,7 @@ CLAN_FEATURES: Final = (CLANS_HELD, TAKEABLE_PALADINS)
 NOBODY_ROW: Final = NOBODY & 3  # the row of features after the last team
 assert NOBODY_ROW == MAX_TEAMS
 SURE: Final = 50.0  # the winners' score when the game is over
+_LARGEST: Final = 1e100  # weight
 _MARGIN, _LEAD = 3, 6
 
 HIGHEST_DISC: Final = np.array([hand.bit_length() for hand in range(1 << DISCS)])  # of each hand
@@ -296,8 +297,9 @@ def softmax(count: Int, scores: Any, chances: Any) -> tuple[Any, Any]:
 # So only these features can differ: those of the clans (`CLAN_FEATURES`), which are sums over the
 # clans, and the margins of that one region. The first plan of a kind is played out and its features
 # are counted; for the others only what can differ is written anew. All but the sums with tenths are
-# whole numbers, and those are added up in the same order, so scores are equal to the last bit. The
-# planner takes three to five times as many decisions a second as if each plan were played out.
+# whole numbers, and those are added up in the same order, so scores are equal to the last bit (but
+# where a region holds more than 255 paladins, see `regions.strengths`). The planner takes three to
+# five times as many decisions a second as if each plan were played out.
 #
 # Most plans are not among the best. Rough scores tell them apart: what is the same in a kind is
 # weighed once, and so is each clan's share. They are the scores but for rounding (`slack`).
@@ -628,6 +630,8 @@ def weights_table(weights: npt.NDArray[np.float64] | None) -> npt.NDArray[np.flo
     shape = all_weights().shape
     if getattr(weights, "shape", None) != shape or weights.dtype != np.float64:
         raise ValueError(f"weights must be float64 {shape}, got {shown(weights)}")
+    if not (np.abs(weights) <= _LARGEST).all():  # NaN, or sums could be none
+        raise ValueError(f"weights must be of size {_LARGEST:g} at most, got {shown(weights)}")
     return np.array(weights, order="C")
 
 

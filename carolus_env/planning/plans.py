@@ -37,8 +37,6 @@ MOST_PLACEMENTS: Final = 4
 _STEP: Final = 7  # bits of an action; it is stored plus 1, so 0 means that no action is left
 _LOW: Final = (1 << _STEP) - 1
 
-NONE_YET: Final = -1e9  # a value below that of any position
-
 LEVEL: Final = np.dtype([
     ("clan", "<i8"),  # the next to try here
     ("target", "<i8"),  # the next to try here of that clan
@@ -335,7 +333,7 @@ def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch:
     depth, chosen, trying = 0, -1, -1
     states[0] = s
     untried[0] = legal.playable_discs(s)
-    outcomes[0, :] = NONE_YET
+    outcomes[0, :] = -np.inf
     while depth >= 0:
         if depth < choosers and untried[depth] != 0:
             disc = 1
@@ -348,7 +346,7 @@ def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch:
             depth += 1
             if depth < choosers:
                 untried[depth] = answers(states[depth])
-            outcomes[depth, :] = NONE_YET
+            outcomes[depth, :] = -np.inf
             continue
         if depth == choosers:
             evaluate(states[depth], context, outcomes[depth])

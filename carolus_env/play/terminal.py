@@ -29,6 +29,7 @@ from carolus_env.play.session import Roster, Session
 from carolus_env.play.session import hint as ask_hint
 from carolus_env.records import Record, RecordError
 from carolus_env.system import untrusted
+from carolus_env.system.files import expanded
 
 WIDTH: Final = 80
 ADVISER: Final = "planner"
@@ -194,7 +195,7 @@ class Terminal:
     def _save(self, name: str) -> None:
         if not name or not name.isprintable():
             raise ValueError("name a file: save FILE")
-        path = Path(name).expanduser()
+        path = expanded(name)
         if path.exists() and path.resolve() not in self._own:
             raise ValueError(f"{name} exists already; choose another name")
         records.write_records(path, [self.session.record()])

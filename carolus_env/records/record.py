@@ -108,12 +108,12 @@ def _check_event(event: object) -> None:
 
 
 def _check_result(result: Record) -> None:
-    kinds = {"reason": str, "winners": list, "castles": list, "regions": int, "rounds": int}
-    only(result, (*kinds, "returns"), "result")
-    for key, kind in kinds.items():
-        get(result, key, kind, "result")
+    only(result, ("reason", "winners", "castles", "regions", "rounds", "returns"), "result")
+    get(result, "reason", str, "result")
     for key in ("winners", "castles"):
         integers(result, key, "result")
+    for key in ("regions", "rounds"):
+        get(result, key, int, "result")
     for value in get(result, "returns", list, "result"):
         if not untrusted.is_a(value, float):
             raise DataError(f"result.returns must hold numbers, got {shown(value)}")
@@ -364,7 +364,7 @@ def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> States:
     for number, event in enumerate(events):
         try:
             play_event(game, event)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RecordError(f"event {number}: {error}") from None
         passed += game.tobytes()
     return np.frombuffer(passed, STATE)

@@ -84,7 +84,7 @@ def to_bytes(
     from safetensors.numpy import save
 
     text = None if about is None else {_KEY: json.dumps(about, allow_nan=False)}
-    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, text)
+    return save({name: np.asarray(array, order="C") for name, array in arrays.items()}, text)
 
 
 def from_bytes(data: bytes) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

@@ -18,24 +18,12 @@ class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
     """The work was stopped, and has no result."""
 
 
-class Stop:
-    """A signal that tells work to end."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def set(self) -> None:
-        """Tell the work to end; from any thread, any number of times."""
-        self._event.set()
-
-    @property
-    def is_set(self) -> bool:
-        """True if the work was stopped."""
-        return self._event.is_set()
+class Stop(threading.Event):
+    """A signal that tells work to end: ``set()``, from any thread, any number of times."""
 
     def check(self) -> None:
         """Do nothing, or end the work."""
-        if self._event.is_set():
+        if self.is_set():
             raise Stopped("the work was stopped")
 
     @contextmanager

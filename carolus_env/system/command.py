@@ -83,8 +83,6 @@ _TOO_FEW: Final = {
     errno.ENOMEM: "there is not enough memory; use fewer --workers",
 }
 """What the system has too few of, and what helps."""
-_NO_THREAD: Final = "can't start new thread"  # Python's words
-_WRITTEN: Final = "characters_written"  # attribute of a stream's own BlockingIOError
 
 
 def _tell(error: BaseException, program: str, failed: int) -> int:
@@ -108,9 +106,11 @@ def _tell(error: BaseException, program: str, failed: int) -> int:
         case BrokenPipeError():  # the reader, say `head`, has closed the pipe
             _discard_output()
             return PIPE_CLOSED
-        case RuntimeError() if str(error) == _NO_THREAD:
+        case RuntimeError() if str(error) == "can't start new thread":
             text = f"{_TOO_FEW[errno.EAGAIN]} (a thread)"
-        case OSError(errno=number) if number in _TOO_FEW and not hasattr(error, _WRITTEN):
+        case OSError(errno=number) if number in _TOO_FEW and not hasattr(
+            error, "characters_written"
+        ):
             text = f"{_TOO_FEW[number]} ({error.strerror})"
         case OSError(filename=None):
             _discard_output()

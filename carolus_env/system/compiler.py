@@ -253,8 +253,10 @@ def _constants(value: Any, names: frozenset[str], met: set[Any]) -> Iterator[byt
         if isinstance(value, FunctionType):
             if machine.room_of(str(value.__module__)) is not None:
                 return  # the package's constants come from its sources
-            names, cells = _names_in(value.__code__), value.__closure__ or ()
-            given = [value.__defaults__, *(cell.cell_contents for cell in cells)]
+            code, cells = value.__code__, value.__closure__ or ()
+            yield code.co_code  # of several with its name, a file may have chosen this one
+            names = _names_in(code)
+            given = [code.co_consts, value.__defaults__, *(cell.cell_contents for cell in cells)]
             inner = {"": tuple(given), **value.__globals__}
         if (id(value), names) not in met:
             met.add((id(value), names))

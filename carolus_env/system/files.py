@@ -20,16 +20,21 @@ from typing import IO, Any, BinaryIO, Final, Self, TypeAlias
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
+def expanded(path: PathLike) -> Path:
+    """Return a path with the home folder for ``~``; an unknown user's stays as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's raises RuntimeError for those
+
+
 @contextmanager
-def naming(path: PathLike) -> Iterator[None]:
-    """Let an OSError of the block name a file: those of an open file's ``write`` name none."""
+def naming(path: PathLike, hidden: Path | None = None) -> Iterator[None]:
+    """Let an OSError of the block name a file where it names none, or a hidden one."""
     try:
         yield
     except OSError as error:
-        if error.filename is None:
+        if error.filename in (None, str(hidden)):
             error.strerror = error.strerror or str(error) or "the file system failed"
             error.errno = error.errno or errno.EIO
-            error.filename = os.fspath(path)
+            error.filename, error.filename2 = os.fspath(path), None
         raise
 
 
@@ -93,12 +98,8 @@ def _beside(target: Path, path: PathLike) -> Iterator[Path]:
     """Yield the name of a file beside ``target``, which goes; an OSError of it names ``path``."""
     beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
     try:
-        with naming(path):
+        with naming(path, beside):
             yield beside
-    except OSError as error:
-        if error.filename == os.fspath(beside):
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -168,7 +169,8 @@ _TAKEN: Final = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 def _locked_file(lock: Path, name: str) -> IO[bytes]:
     """Open a lock's file and lock it; a file system without locks gets a warning instead."""
     while True:
-        file = lock.open("a+b", buffering=0)
+        with naming(name, lock):
+            file = lock.open("a+b", buffering=0)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -181,7 +183,7 @@ def _locked_file(lock: Path, name: str) -> IO[bytes]:
             file.close()
             if error.errno in _TAKEN:
                 raise BusyError(f"{name}: process {holder} writes there now") from None
-            with naming(lock):
+            with naming(name):
                 raise
         with contextlib.suppress(FileNotFoundError):  # its last holder has just removed it
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.system.files import expanded
 from carolus_env.system.untrusted import shown
 
 INT64_MAX: Final = 2**63 - 1
@@ -69,7 +70,7 @@ class Option:
             if self.kind is Path:
                 if self.metavar == "FOLDER" and str(value) == "-":  # the standard output
                     raise ValueError
-                return Path(value).expanduser()
+                return expanded(value)
             if self.kind is tuple:
                 texts = instance("", value, (list, tuple), "")
                 return tuple(instance("", text, str, "") for text in texts)
@@ -311,13 +312,3 @@ def whole_numbers(name: str, values: npt.ArrayLike, *shapes: tuple[int, ...]) ->
             f"got shape {result.shape} and dtype {result.dtype}"
         )
     return result
-
-
-def is_buffer(value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-    """Return whether a kernel can write an array of that shape and dtype into it."""
-    return (
-        isinstance(value, np.ndarray)
-        and value.shape == shape
-        and value.dtype == dtype
-        and value.flags.carray
-    )

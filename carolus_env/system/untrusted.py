@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import reprlib
 import sysconfig
 import traceback
@@ -29,8 +30,8 @@ class DataError(ValueError):
 
 LONGEST_SHOWN: Final = 300  # characters of a value in an error text
 
-_PACKAGE: Final = str(Path(__file__).parent.parent)
-_LIBRARY_PATHS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
+_FOLDERS: Final = (Path(__file__).parent.parent, *map(sysconfig.get_path, ("purelib", "stdlib")))
+_LIBRARY_PATHS: Final = (*(f"{folder}{os.sep}" for folder in _FOLDERS), "<")
 
 _KINDS: Final = {
     int: "a whole number",

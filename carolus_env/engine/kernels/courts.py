@@ -64,15 +64,6 @@ def can_be_taken(s: np.void, clan: Int) -> bool:
 
 
 @separate
-def any_can_be_taken(s: np.void) -> bool:
-    """Return whether `can_be_taken` holds for any clan."""
-    for clan in range(CLANS):
-        if can_be_taken(s, clan):
-            return True
-    return False
-
-
-@separate
 def return_from_courts(s: np.void, clan: Int) -> None:
     """Take as many from every court as the smallest holds, to the supply; so no control changes."""
     returned = smallest_court(s, clan)
@@ -106,16 +97,6 @@ def take_face(s: np.void, player: Int, face: Int) -> None:
 
 
 @kernel
-def leads(s: np.void, player: Int, clan: Int) -> bool:
-    """Return whether the player's court holds strictly more of the clan than any other court."""
-    own = s["courts"][player, clan]
-    for other in range(int64(s["players"])):
-        if other != player and s["courts"][other, clan] >= own:
-            return False
-    return True
-
-
-@kernel
 def most_elsewhere(s: np.void, player: Int, clan: Int) -> tuple[Int, Int]:
     """Return the most paladins of the clan in another court, and in an opponent's reserve."""
     court, reserve, team = 0, 0, s["team"][player]
@@ -131,7 +112,7 @@ def most_elsewhere(s: np.void, player: Int, clan: Int) -> tuple[Int, Int]:
 def place_in_court(s: np.void, player: Int, clan: Int) -> None:
     """Place a paladin in the court; with the lead comes control, with a tie control stays."""
     s["courts"][player, clan] += 1
-    if leads(s, player, clan):
+    if int64(s["courts"][player, clan]) > most_elsewhere(s, player, clan)[0]:
         s["control"][clan] = player
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from carolus_env.engine import rules
-from carolus_env.engine.kernels import courts, generator
+from carolus_env.engine.kernels import courts, generator, legal
 from carolus_env.engine.kernels.regions import region_at, settle_region
 from carolus_env.system.arrays import F32, F64, U8, U64, Bits, Int, int64
 from carolus_env.system.compiler import inlined, kernel
@@ -166,7 +166,7 @@ def crown_is_due(s: np.void) -> bool:
     player = int64(s["player"])
     if s["crowns"][player] == 0:
         return False
-    if not courts.any_can_be_taken(s):
+    if legal.clans_to_take(s) == 0:
         s["crowns"][player] = 0
         return False
     s["phase"] = rules.CROWN_CHOICE
@@ -384,12 +384,6 @@ def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
 
 
 @kernel
-def disc_of(action: Int) -> Int:
-    """Return the number, 1 to 5, of the disc that an action plays."""
-    return action - rules.FIRST_DISC + 1
-
-
-@kernel
 def play(s: np.void, action: Int) -> None:
     """Carry out a legal action, of which `rules.action_parts` has the meaning.
 
@@ -403,7 +397,7 @@ def play(s: np.void, action: Int) -> None:
     elif action >= rules.FIRST_CROWN:
         decide_crown(s, action - rules.FIRST_CROWN)
     else:
-        play_disc(s, disc_of(action))
+        play_disc(s, action - rules.FIRST_DISC + 1)
 
 
 @kernel
