@@ -160,12 +160,11 @@ STREAMS = {
     "evaluate 棋手.py:Bot random --games 2 --json r.json <&- >&- 2>&-": "",
     "evaluate 棋手.py:Bot random --games 2": r"\u68cb\u624b.py:Bot",
     "engine random <&- >&-": "",
-    "play --terminal --seed 1 --bot 棋手.py:Bot <&-": "holds 1 2 3 4 5",
 }
 
 
 @pytest.mark.parametrize("words", STREAMS)
-def test_closed_streams_and_terminals_of_few_characters_and_columns_are_no_traceback(
+def test_closed_streams_and_consoles_of_few_characters_and_columns_are_no_traceback(
     words, tmp_path
 ):
     bot_file(tmp_path, "Bot = RandomBot\n")
@@ -193,7 +192,6 @@ def test_closed_streams_and_terminals_of_few_characters_and_columns_are_no_trace
         ("train --resume -", 2, "--resume must be a folder, got '-'"),
         ("train --config - < bad.toml", 2, "-: not a TOML file"),
         ("replay - < games.jsonl", 0, "60 games, 0 differences"),
-        ("play --terminal - < games.jsonl", 2, "play: the terminal reads your moves"),
     ],
 )
 def test_a_dash_is_the_standard_stream_or_refused(words, code, said, tmp_path, monkeypatch, capfd):

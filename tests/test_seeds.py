@@ -15,7 +15,6 @@ from carolus_env.envs.learner import LearnerGames
 from carolus_env.envs.turns import TurnGames
 from carolus_env.evaluation import rollouts
 from carolus_env.learners.sb3 import Sb3Config, Sb3Learner
-from carolus_env.play import terminal
 from carolus_env.play.session import Roster, Session
 from carolus_env.records import make_record, position, record
 from carolus_env.system.options import declared
@@ -99,8 +98,8 @@ def test_an_option_for_a_seed_takes_the_same_numbers(name):
             entry.check(entry.parse(text), "seed")
 
 
-def test_a_game_in_the_terminal_takes_them_all():
-    session = terminal.new_session(RULES, Roster(), ["random"], 1, 2**53 + 1)
+def test_a_session_takes_them_all():
+    session = Session.new(RULES, [None, Roster().make("random")], seed=2**53 + 1)
     assert session.record()["seed"] == 2**53 + 1
 
 

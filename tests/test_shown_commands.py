@@ -121,10 +121,6 @@ carolus play --bot my_bot.py:MyBot --bot ppo:runs/mine/best
 carolus play --bot my_bot.py:TwoSteps
 carolus play --bot value:runs/first/best
 carolus play --bot value:runs/three/best
-carolus play --terminal
-carolus play --terminal --bot value:runs/first/best
-carolus play --terminal --players 3 --bot greedy --bot mcts:sims=400 --seed 7
-carolus play --terminal saved.jsonl
 carolus play games.jsonl --lost value:runs/first/best
 carolus play games.jsonl.gz
 carolus play games.jsonl.gz --lost my_bot.py:MyBot --bot my_bot.py:MyBot

@@ -5,10 +5,8 @@ import re
 import pytest
 from positions import LINE
 from strategies import ALL_KINDS, history
-from test_drawing import contrast
 
 from carolus_env import engine
-from carolus_env.drawing import text
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
 from carolus_env.notation import from_text
@@ -39,18 +37,8 @@ discs in playing order
 """
 
 
-def test_a_position_is_drawn_like_this_clans_teams_and_the_emperor_in_their_colours():
+def test_a_position_is_drawn_like_this():
     assert board_text(from_text(LINE)[0]) == BOARD
-    coloured, end = board_text(from_text(LINE)[0], colour=True), "\x1b[0m"
-    red, pink = text.CLAN_STYLES[:2]
-    first, second, _ = text.TEAM_STYLES
-    for said in (
-        f" \x1b[{first}mA2{end} \x1b[{text.EMPEROR_LOOK}mE{end}",
-        f"\x1b[{red}mr0{end} \x1b[1;{pink}mP3{end} ",
-        f"\x1b[1m>{end} 1 \x1b[{second}mB3{end}   ",
-        f"\x1b[{red}mr10{end}\x1b[{pink}mp10{end}",
-    ):
-        assert said in coloured
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
@@ -69,11 +57,6 @@ def test_every_game_is_drawn_within_80_columns(rules):
             assert_regions(lines, state)
             assert_players(lines, state)
             assert_situation(drawn, state)
-            coloured = board_text(state, colour=True)
-            assert re.sub(r"\x1b\[[0-9;]+m", "", coloured) == drawn
-            for line in coloured.split("\n"):  # no look goes on behind its text
-                looks = re.findall(r"\x1b\[([0-9;]+)m", line)
-                assert looks[1::2] == ["0"] * (len(looks) // 2) and "0" not in looks[::2]
             phases.add(PHASE_NAMES[state["phase"]])
             if state["phase"] == OVER:
                 break
@@ -158,16 +141,3 @@ def test_what_does_not_fit_is_cut_and_shows_it():
     drawn, full = board_text(states[0]), "r197 p197 b197 y197 g197"
     assert max(map(len, drawn.split("\n"))) <= 80
     assert "r199p199b199y1~" in drawn and f"{full} +9" in drawn and f"supply {full}" in drawn
-    coloured = board_text(states[0], colour=True)
-    assert f"\x1b[{text.CLAN_STYLES[3]}my1\x1b[0m~" in coloured
-
-
-def test_clans_can_be_read_on_black_and_on_white():
-    """In the 216 colours of a terminal's cube (16 to 231)."""
-    levels = ("00", "5f", "87", "af", "d7", "ff")
-    for look in text.CLAN_STYLES:
-        number = int(look.rpartition(";")[2]) - 16
-        colour = "#" + "".join(
-            levels[digit] for digit in (number // 36, number // 6 % 6, number % 6)
-        )
-        assert min(contrast(colour, "#000000"), contrast(colour, "#ffffff")) > 3

@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "evaluate": Command(
         "evaluate.main", "let agents play each other: win rates, ratings", "evaluation"
     ),
-    "play": Command("play.main", "play in the browser or the terminal, view games", "play"),
+    "play": Command("play.main", "play in the browser, view games", "play"),
     "replay": Command("play.check", "replay game records and compare them with the engine"),
     "dataset": Command("dataset.main", "make arrays for offline learning from agents' games"),
     "analyse": Command("positions.analyse", "roll a position out: what each choice is worth"),

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from carolus_env.engine.rules import MAX_PLAYERS, Rules
 from carolus_env.notation import game_text
 from carolus_env.play.session import Roster
 from carolus_env.records import Record, RecordError, replay, scan_records, start_of
-from carolus_env.system.command import DONE, USER_ERROR, command, needs, parse, refuse_unused
+from carolus_env.system.command import USER_ERROR, command, needs, parse
+from carolus_env.system.files import expanded
 from carolus_env.system.machine import MissingExtraError
-from carolus_env.system.options import UserError, argument, declared, group, option
+from carolus_env.system.options import UserError, argument, option
 
 _PLAY: Final = """\
-Play Carolus in the browser or in the terminal, and view recorded games.
+Play Carolus in the browser, and view recorded games.
 
     carolus play
     carolus play games.jsonl.gz --lost planner
 
 The page can be reached from this machine only. The viewer opens FILEs of game records.
 """
-
-_NEW: Final = "options of a new game in the terminal"
 
 
 @dataclass(frozen=True)
@@ -52,41 +48,13 @@ class PlayOptions:
         None, "listen on this port; by default 8715, or a free one", kind=int, among=(0, 65535)
     )
     no_open: bool = option(False, "do not open a browser")
-    terminal: bool = option(False, "play in the terminal: a new game, or the first game of FILE")
-    people: int = option(
-        1,
-        "people in the first seats; bots take the others: each --bot in turn, or the planner",
-        among=(0, MAX_PLAYERS),
-        heading=_NEW,
-    )
-    seed: int | None = option(
-        None, "seed of dice and bots", kind=int, among=(0, 2**64 - 1), heading=_NEW
-    )
-    rules: Rules = group(Rules, _NEW)
-
-
-_GAME: Final = ("people", "seed", *declared(Rules))
-MODES: Final = {
-    "the page": ("files", "lost", "bot", "port", "no_open"),
-    "--terminal with a FILE": ("terminal", "files", "bot"),
-    "--terminal": ("terminal", "bot", *_GAME),
-}
-"""The options that each way to play uses; it refuses the rest."""
 
 
 @command("carolus play")
 def main(arguments: Sequence[str], program: str) -> int:
-    """Open the page or the terminal, and return the exit code."""
+    """Serve the page until Ctrl-C, and return the exit code."""
     options, given = parse(PlayOptions, arguments, program, _PLAY)
-    with_file = " with a FILE" if options.files else ""
-    mode = f"--terminal{with_file}" if options.terminal else "the page"
-    refuse_unused(given, MODES[mode], mode)
     needs(given, "lost", options.files, "a FILE of game records")
-    needs(given, "partners", options.rules.players == 4, "--players 4")
-    return _terminal(options) if options.terminal else _serve(options, program)
-
-
-def _serve(options: PlayOptions, program: str) -> int:
     try:
         from carolus_env.play import server
         from carolus_env.play.session import GameFile
@@ -98,7 +66,7 @@ def _serve(options: PlayOptions, program: str) -> int:
         text = "the page ends Python with itself: start `carolus play` as a program of its own"
         raise UserError(f"{text}, in a notebook by `!carolus play`")
     files = []
-    for path in map(_expanded, options.files):
+    for path in map(str, map(expanded, options.files)):
         try:
             files.append(GameFile(path, options.lost))
         except (OSError, RecordError) as error:
@@ -115,31 +83,6 @@ def _serve(options: PlayOptions, program: str) -> int:
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     return server.serve(api, listening, program)
-
-
-def _expanded(path: str) -> str:
-    return os.path.expanduser(path)  # noqa: PTH111 - not all are paths
-
-
-def _terminal(options: PlayOptions) -> int:
-    from carolus_env.play import terminal
-
-    if len(options.files) > 1:
-        raise UserError(f"the terminal plays one FILE, got {len(options.files)}")
-    if "-" in options.files:
-        raise UserError("the terminal reads your moves from the standard input: name a FILE")
-    roster = Roster(options.bot)
-    if options.files:
-        try:
-            record = terminal.first_record(Path(_expanded(options.files[0])))
-        except OSError as error:
-            raise UserError(f"{error.filename}: {error.strerror or error}") from error
-        session = terminal.taken_up(record, roster)
-    else:
-        people, seed = options.people, options.seed
-        session = terminal.new_session(options.rules, roster, options.bot, people, seed)
-    terminal.run(session, roster)
-    return DONE
 
 
 # ------------------------------------------------------------------------------------ replay
@@ -167,7 +110,7 @@ def check(arguments: Sequence[str], program: str) -> int:
     """Replay, print, and return the exit code."""
     options = parse(ReplayOptions, arguments, program, _REPLAY).options
     games = differences = problems = 0
-    for path in map(_expanded, options.files):
+    for path in map(str, map(expanded, options.files)):
         for line, entry in _entries(path):
             if isinstance(entry, str):
                 print(entry, file=sys.stderr)

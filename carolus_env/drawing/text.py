@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,22 +23,8 @@ _PLACES = (
     *((line, 0) for line in (9, 7, 4)),
 )
 
-# Terminal styles as SGR parameters, from the 256 colours those that can be read on black and white.
-CLAN_STYLES: Final = ("38;5;160", "38;5;169", "38;5;33", "38;5;136", "38;5;28")
-TEAM_STYLES: Final = ("38;5;231;48;5;238", "38;5;16;48;5;255", "38;5;16;48;5;247")
-EMPEROR_LOOK: Final = "38;5;16;48;5;214"
-_BOLD, _END = "1", "\x1b[0m"
-_UNIT = re.compile(r"(?:\x1b\[[0-9;]+m)*[^\x1b](?:\x1b\[0m)*")  # a character with its style
 
-Paint = Callable[[str, str], str]  # styles a text, or returns it unchanged
-
-
-def painted(text: str, look: str) -> str:
-    """Return a text in a terminal style, given as SGR parameters: ``"1"`` is bold."""
-    return f"\x1b[{look}m{text}{_END}" if text.strip() else text
-
-
-def board_text(state: np.void, *, colour: bool = False) -> str:
+def board_text(state: np.void) -> str:
     """Draw one game (``states[i]``) with letters and digits, 80 columns wide.
 
     The first territory of a region shows its number, castles (``A2``: two of team A), ``E`` for the
@@ -47,15 +32,13 @@ def board_text(state: np.void, *, colour: bool = False) -> str:
     of the first. In a court, an upper-case letter means that the player controls the clan. ``+2``
     in a reserve stands for two undecided crowns.
     """
-    paint: Paint = painted if colour else lambda text, look: text
     data = position.to_dict(state)
     lines = [[" "] * (_WIDTH * _COLUMNS) for _ in range(14)]
 
     def write(line: int, column: int, text: str, width: int = _WIDTH - 1) -> None:
-        units = _UNIT.findall(text)
-        if len(units) > width:  # a tilde marks the cut
-            units = [*units[: width - 2], units[width - 2] + _END * ("\x1b" in text), "~"]
-        lines[line][column : column + len(units)] = units
+        if len(text) > width:  # a tilde marks the cut
+            text = text[: width - 1] + "~"
+        lines[line][column : column + len(text)] = text
 
     for k, region in enumerate(data["regions"]):
         first, *others = region["territories"]
@@ -64,18 +47,18 @@ def board_text(state: np.void, *, colour: bool = False) -> str:
             write(line, column * _WIDTH, f"[{territory}] = {first}")
         head, owner = [f"[{first}]"], region["owner"]
         if owner != NOBODY:
-            head.append(paint(f"{TEAM_LETTERS[owner]}{region['castles']}", TEAM_STYLES[owner]))
+            head.append(f"{TEAM_LETTERS[owner]}{region['castles']}")
         if k == 0:
-            head.append(paint("E", EMPEROR_LOOK))
-        paladins = _held(region["paladins"], paint)
-        gap = " " if sum(len(_UNIT.findall(text)) + 1 for text in paladins) <= _WIDTH else ""
+            head.append("E")
+        paladins = _held(region["paladins"])
+        gap = " " if sum(len(text) + 1 for text in paladins) <= _WIDTH else ""
         line, column = _PLACES[first]
         write(line, column * _WIDTH, " ".join(head))
         write(line + 1, column * _WIDTH, gap.join(paladins))
-    inside = [paint(situation(state), _BOLD), "", "    team court               reserve"]
+    inside = [situation(state), "", "    team court               reserve"]
     for seat, team in enumerate(state["team"][: state["players"]].tolist()):
-        inside.append(_player(data, seat, team, paint))
-    inside.append("  supply " + " ".join(_paladins(data["supply"], paint)))
+        inside.append(_player(data, seat, team))
+    inside.append("  supply " + " ".join(_paladins(data["supply"])))
     for i, text in enumerate(inside):
         write(3 + i, _WIDTH + 1, text, _INSIDE)
     drawn = [*("".join(line).rstrip() for line in lines), "discs in playing order"]
@@ -85,30 +68,24 @@ def board_text(state: np.void, *, colour: bool = False) -> str:
     return "\n".join(drawn) + "\n"
 
 
-def _player(data: dict[str, Any], seat: int, team: int, paint: Paint) -> str:
+def _player(data: dict[str, Any], seat: int, team: int) -> str:
     to_move = ">" if seat == data["player"] else " "
     castles = f"{TEAM_LETTERS[team]}{data['castles'][team]}"
-    controlled = [holder == seat for holder in data["control"]]
-    court = " ".join(_paladins(data["courts"][seat], paint, controlled))
+    court = _paladins(data["courts"][seat], [holder == seat for holder in data["control"]])
     crowns = f"+{data['crowns'][seat]}" if data["crowns"][seat] else ""
-    reserve = "".join(_held(data["reserves"][seat], paint))
-    castles = paint(castles, TEAM_STYLES[team]) + " " * (5 - len(castles))
-    court += " " * (19 - len(_UNIT.findall(court)))
-    return f"{paint(to_move, _BOLD)} {seat} {castles}{court} {reserve}{crowns}"
+    reserve = "".join(_held(data["reserves"][seat]))
+    return f"{to_move} {seat} {castles:5}{' '.join(court):19} {reserve}{crowns}"
 
 
-def _held(numbers: Sequence[int], paint: Paint) -> list[str]:
+def _held(numbers: Sequence[int]) -> list[str]:
     """Return `_paladins` without the clans that there are none of."""
-    return [text for text, number in zip(_paladins(numbers, paint), numbers, strict=True) if number]
+    return [text for text, number in zip(_paladins(numbers), numbers, strict=True) if number]
 
 
-def _paladins(
-    numbers: Sequence[int], paint: Paint, controlled: Sequence[bool] = (False,) * CLANS
-) -> list[str]:
-    """Return ``r3`` for each clan; one that is controlled has a bold upper-case letter."""
-    words = []
-    clans = zip(CLAN_LETTERS, numbers, CLAN_STYLES, controlled, strict=True)
-    for letter, number, look, own in clans:
-        word = f"{letter.upper() if own else letter}{number}"
-        words.append(paint(word, f"{_BOLD};{look}" if own else look))
-    return words
+def _paladins(numbers: Sequence[int], controlled: Sequence[bool] = (False,) * CLANS) -> list[str]:
+    """Return ``r3`` for each clan; one that is controlled has an upper-case letter."""
+    letters = (
+        letter.upper() if own else letter
+        for letter, own in zip(CLAN_LETTERS, controlled, strict=True)
+    )
+    return [f"{letter}{number}" for letter, number in zip(letters, numbers, strict=True)]

@@ -1,4 +1,4 @@
-"""Positions, actions, their results and endings in words: for pictures, the page, the terminal."""
+"""Positions, actions, their results and endings in words: for pictures and the page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Playing with people, in a browser or a terminal, and viewing recorded games."""
+"""Playing with people, in a browser, and viewing recorded games."""

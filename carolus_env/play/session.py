@@ -1,4 +1,4 @@
-"""What a page or a terminal plays: games, people and agents in their seats, files of games.
+"""What a page plays: games, people and agents in their seats, files of games.
 
 A game is its record: saving writes the record, undoing takes its last event away, and any record
 can be continued. Record and seed decide all that follows, dice and agents included.
@@ -235,14 +235,6 @@ class Session(Replay):
         last = self.events[-1]
         same_turn = self.over or last["player"] == self.player
         return "action" in last and same_turn and self.agents[last["player"]] is None
-
-    def undone(self) -> Session:
-        if not self.can_undo:
-            raise ValueError(
-                "you can undo only your own decisions of this turn, before dice are rolled"
-            )
-        record = {**self.record(), "events": self.events[:-1], "result": None}
-        return Session(record, self.agents, names=self.names, seed=self.seed)
 
     def _decide(self, action: int) -> None:
         self._take(single(self.state), {"action": action})
