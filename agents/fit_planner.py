@@ -127,7 +127,7 @@ def fit(positions: Positions) -> tuple[Array, float]:
 def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> Any:
     """Return a match of two agents."""
     seatings = evaluation.pairing_tables(rules, games)
-    results = evaluation.play_games(seatings, pair, rules, seed=seed)
+    results, _ = evaluation.play_games(seatings, pair, rules, seed=seed)
     return evaluation.pairing_result(("new", "old"), results)
 
 

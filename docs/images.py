@@ -135,7 +135,7 @@ def boards() -> Iterator[tuple[str, str]]:
     """Name and SVG of a whole game that plays by itself."""
     rules = Rules(players=2)
     agents = ce.make("planner"), ce.make("planner:errors=0.3")
-    _, actions = evaluation.play_and_record([[0, 1]], agents, rules, seed=29)
+    _, actions = evaluation.play_games([[0, 1]], agents, rules, seed=29)
     record = evaluation.game_record(rules, seed=29, deal=0, actions=actions[0])
     yield "game", animation_svg(record, seconds_per_move=0.6, names=["Pepin", "Lothair"])
 

@@ -49,7 +49,7 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
     rules = Rules(players, max_rounds=1)
     team = [rules.team(seat) for seat in range(players)]
     parts = [[t in won for t in team] if won else [True] * players for won in winners]
-    played = evaluation.play_games(tables, [RANDOM] * 3, rules, seed=1)
+    played, _ = evaluation.play_games(tables, [RANDOM] * 3, rules, seed=1)
     played["shares"] = np.array(parts) / np.sum(parts, axis=1, keepdims=True)
     played["castles"], played["rounds"] = team, 5
     played["reason"] = [BY_CASTLES if won else BY_MAX_ROUNDS for won in winners]
@@ -91,7 +91,7 @@ class PlainGame:
 def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypatch):
     plan = Plan(rules, ("a", "b"), deals=4)
     monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
-    results, log = evaluation.play_and_record(
+    results, log = evaluation.play_games(
         plan.fixtures(0, plan.games), [GREEDY, RANDOM], rules, seed=40
     )
     for g, table in enumerate(results["table"]):
@@ -111,7 +111,7 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypat
 def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     """No generator that is shown rolls or leads to one that does; each decision shows another."""
     agent, rules = Watcher(), Rules(2, max_rounds=20)
-    results = evaluation.play_games(np.zeros((20, 2), int), [agent], rules, seed=0)
+    results, _ = evaluation.play_games(np.zeros((20, 2), int), [agent], rules, seed=0)
     shown = set(agent.shown("generator"))
     assert results["decisions"].sum() == len(shown) > 1000
     roots = branches(seed_generators(0, 1), np.arange(20))
@@ -130,7 +130,7 @@ def test_agents_cannot_look_at_the_dice_or_touch_the_games() -> None:
     vandal = Spy(before=lambda states, _: given.append(states), after=wipe)
     tables = np.zeros((20, 2), int)
     [_, wanted], [_, played] = (
-        evaluation.play_and_record(tables, [agent], Rules(), seed=3) for agent in (RANDOM, vandal)
+        evaluation.play_games(tables, [agent], Rules(), seed=3) for agent in (RANDOM, vandal)
     )
     assert [game.tolist() for game in played] == [game.tolist() for game in wanted]
 
@@ -181,7 +181,7 @@ def test_time_is_shared_out_among_the_decisions_of_a_call(monkeypatch) -> None:
     clock = Clock()
     monkeypatch.setattr(lockstep, "time", clock)
     slow = Spy(before=clock.wait)
-    results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)
+    results, _ = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)
     assert results["seconds"][:, 0].sum() == pytest.approx(clock.now)
     assert clock.now < 0.5 * results["decisions"][:, 0].sum()
     assert not results["seconds"][:, 1].any()

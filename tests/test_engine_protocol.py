@@ -169,7 +169,7 @@ def test_an_engine_of_ours_plays_the_same_games_as_the_agent(spec):
     for agent in (bots.make(spec), remote):
         pair = [agent, bots.make("greedy")]
         for players, tables in ((2, [[0, 1], [1, 0], [0, 1]]), (3, [[0, 1, 1]])):
-            _, actions = evaluation.play_and_record(tables, pair, ce.Rules(players), seed=3)
+            _, actions = evaluation.play_games(tables, pair, ce.Rules(players), seed=3)
             played.append([game.tolist() for game in actions])
     assert played[:2] == played[2:]
     if spec == "planner":

@@ -277,7 +277,7 @@ def test_an_end_by_a_signal_leaves_no_process_and_a_file_that_goes_on(tmp_path, 
     kept = evaluation.read_games(cup)
     count = min(len(kept.results), 100)
     assert count, "a block that was being written is left out"
-    alone = evaluation.play_games(
+    alone, _ = evaluation.play_games(
         kept.plan.fixtures(0, count), [*map(bots.make, kept.plan.agents)], Rules(2), seed=3
     )
     assert np.array_equal(alone["shares"], kept.results["shares"][:count])

@@ -86,7 +86,7 @@ def test_a_model_at_an_endpoint_plays_and_neither_redirects_nor_errors_get_the_k
     url = f"http://127.0.0.1:{endpoint.server_port}/v1/"
     agent = bots.make(f"exe:{sys.executable} {EXAMPLE} {url} tiny --key STUB_KEY --tries 2")
     pair = [agent, bots.make("random")]
-    results, _ = evaluation.play_and_record([[0, 1]], pair, ce.Rules(2, max_rounds=1), seed=5)
+    results, _ = evaluation.play_games([[0, 1]], pair, ce.Rules(2, max_rounds=1), seed=5)
     assert results["shares"].tolist() == [[0.5, 0.5]] and len(endpoint.asked) > 5
     assert set(endpoint.asked) == {("/v1/chat/completions", f"Bearer {SECRET}", "tiny")}
     endpoint.asked, endpoint.status = [], 302

@@ -58,7 +58,7 @@ SEEDED: dict[str, Callable[[Any], Any]] = {
     "LearnerGames": learner_games(LearnerGames),
     "TurnGames": learner_games(TurnGames),
     "Session": lambda seed: Session.new(RULES, [None, None], seed=seed),
-    "play_games": lambda seed: evaluation.play_games([[0, 1]], [RANDOM] * 2, RULES, seed=seed),
+    "play_games": lambda seed: evaluation.play_games([[0, 1]], [RANDOM] * 2, RULES, seed=seed)[0],
     "play_pairing": lambda seed: evaluation.play_pairing([RANDOM] * 2, RULES, 2, seed=seed),
     "Plan": lambda seed: evaluation.Plan(RULES, ("random", "greedy"), deals=1, seed=seed),
     "roll_out": lambda seed: rollouts.roll_out(GAME[0], options=TWO_GAMES, seed=seed),

@@ -435,7 +435,7 @@ def files(tmp_path_factory):
         (folder / "runs" / run).mkdir(parents=True)
         shutil.copy(models / f"{model}.safetensors", folder / "runs" / run / "best.safetensors")
     rules = ce.Rules(players=2)
-    _, actions = evaluation.play_and_record([[0, 0]], (ce.make("random"),), rules, seed=3)
+    _, actions = evaluation.play_games([[0, 0]], (ce.make("random"),), rules, seed=3)
     record = evaluation.game_record(rules, seed=3, deal=0, actions=actions[0])
     games = []
     for spec in ("my_bot.py:MyBot", "value:runs/first/best"):

@@ -227,7 +227,7 @@ def test_blocks_take_about_ten_seconds_whatever_is_played_first_and_when_resumed
 ):
     """A block takes some seconds, and more for each game of the last agent."""
     plan = Plan(Rules(2), ("random",) * 3 + ("greedy",), deals=200, seed=1)
-    now, blocks, play = [0.0], list[float](), games.play_and_record
+    now, blocks, play = [0.0], list[float](), games.play_games
 
     def played_slowly(*given: Any, **named: Any) -> Any:
         results, actions = play(*given, **named)
@@ -241,7 +241,7 @@ def test_blocks_take_about_ten_seconds_whatever_is_played_first_and_when_resumed
             raise KeyboardInterrupt
 
     monkeypatch.setattr(tournament.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(games, "play_and_record", played_slowly)
+    monkeypatch.setattr(games, "play_games", played_slowly)
     cup = Tournament(plan)
     with pytest.raises(KeyboardInterrupt):
         cup.run(file=tmp_path / "games", progress=stop)
@@ -292,7 +292,7 @@ def test_a_file_that_ends_anywhere_is_gone_on_with(tmp_path, small_blocks, saved
 def test_a_finished_file_is_read_and_nothing_is_played(tmp_path, monkeypatch):
     first = played(plan_of(), tmp_path / "games")
     before = (tmp_path / "games").read_bytes()
-    monkeypatch.setattr(games, "play_and_record", None)
+    monkeypatch.setattr(games, "play_games", None)
     again = played(plan_of(), tmp_path / "games", resume=True)
     assert again.complete
     assert (tmp_path / "games").read_bytes() == before
@@ -553,7 +553,7 @@ def actions_of(plan: Plan, rows: np.ndarray, agents: list[Agent]) -> list[list[i
     """What is played in some games of a plan, when those are played together."""
     fixtures = plan.fixtures(0, plan.games)
     some = evaluation.Fixtures(*(column[rows] for column in fixtures))
-    _, actions = evaluation.play_and_record(some, agents, plan.rules, seed=plan.seed)
+    _, actions = evaluation.play_games(some, agents, plan.rules, seed=plan.seed)
     return [game.tolist() for game in actions]
 
 

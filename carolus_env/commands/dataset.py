@@ -157,7 +157,7 @@ def _player(specs: Sequence[str]) -> Callable[[evaluation.Plan, int, int], array
 
     def play(plan: evaluation.Plan, start: int, stop: int) -> arrays.Packed:
         fixtures = plan.fixtures(start, stop)
-        _, actions = evaluation.play_and_record(fixtures, agents, plan.rules, seed=plan.seed)
+        _, actions = evaluation.play_games(fixtures, agents, plan.rules, seed=plan.seed)
         deals = Deals.of(plan.seed, fixtures.deals)
         return arrays.pack_played(deals.games(plan.rules, roll=False), deals.dice(), actions)
 

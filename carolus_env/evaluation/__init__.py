@@ -19,7 +19,6 @@ from carolus_env.evaluation.games import (
     game_record,
     mean_interval,
     pairing_result,
-    play_and_record,
     play_games,
     play_pairing,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "mean_interval",
     "pairing_result",
     "pairing_tables",
-    "play_and_record",
     "play_games",
     "play_pairing",
     "read_games",

@@ -102,29 +102,20 @@ def play_games(
     *,
     seed: int,
     progress: Progress | None = None,
-) -> Results:
-    """Play games to their end, many at once; returns ``(G,)`` records of `result_type`.
+) -> tuple[Results, Actions]:
+    """Play games to their end, many at once.
 
     ``tables`` are ``(G, players)`` whole numbers: which of ``agents`` sits at each seat; game ``g``
     is of deal ``g``. Or `Fixtures`: games of a deal have the same set-up and dice, and the agents'
     random streams depend on deal, seating and meeting. Each agent answers all games in which it is
     to move in one batch. ``seed`` is 0 to 2^64 - 1; no two seeds share a deal.
 
+    Returns:
+        ``(G,)`` records of `result_type`, and the actions of each game, for `game_record`.
+
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.
     """
-    return play_and_record(tables, agents, rules, seed=seed, progress=progress)[0]
-
-
-def play_and_record(
-    tables: npt.ArrayLike | Fixtures,
-    agents: Sequence[Agent],
-    rules: Rules,
-    *,
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Results, Actions]:
-    """Play games as `play_games` does; returns the actions of each game, too (`game_record`)."""
     instance("rules", rules, Rules, "carolus_env.Rules")
     instance("agents", agents, Sequence, "a list of agents")
     for agent in agents:
@@ -143,7 +134,7 @@ def play_and_record(
 
 
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
-    """Return the record of a game, from the actions that `play_and_record` returned for it."""
+    """Return the record of a game, from the actions that `play_games` returned for it."""
     deals = Deals.of(seed, np.array([deal]))
     return make_record(deals.games(rules, roll=False), actions.tolist(), dice=deals.dice()[0])
 
@@ -358,7 +349,7 @@ def play_pairing(
     names = pair[0].name, pair[1].name
     plan = Plan(rules, names, deals=deals_for(games, len(seatings_of(rules))), seed=seed)
     warm_up(pair, rules)
-    results = play_games(plan.fixtures(0, plan.games), pair, rules, seed=seed, progress=progress)
+    results, _ = play_games(plan.fixtures(0, plan.games), pair, rules, seed=seed, progress=progress)
     return pairing_result(names, results)
 
 

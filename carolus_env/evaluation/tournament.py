@@ -406,7 +406,7 @@ def _player(
     def play(start: int, stop: int) -> Block:
         begun = time.perf_counter()
         advance = None if progress is None else lambda done: progress(start + done)
-        results, actions = games.play_and_record(
+        results, actions = games.play_games(
             plan.fixtures(start, stop), made, plan.rules, seed=plan.seed, progress=advance
         )
         seconds, lines = time.perf_counter() - begun, []

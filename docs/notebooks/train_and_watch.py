@@ -72,7 +72,7 @@ for name, agent in (("untrained", untrained), ("trained", mine)):
 
 # %%
 agents = mine, ce.make("planner:errors=0.2")
-_, actions = evaluation.play_and_record([[0, 1]], agents, rules, seed=3)
+_, actions = evaluation.play_games([[0, 1]], agents, rules, seed=3)
 record = evaluation.game_record(rules, seed=3, deal=0, actions=actions[0])
 show(record, names=["trained", "planner"])
 
