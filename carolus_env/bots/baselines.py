@@ -21,7 +21,7 @@ from carolus_env.engine import rules
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.state import STATE, States, common_players, copy
-from carolus_env.planning import plans
+from carolus_env.planning import heuristic, plans
 from carolus_env.planning.heuristic import advantage, chances, weights_table, write_scores
 from carolus_env.planning.plans import WIDTHS, CandidateList, DiscScratch, PlanScratch
 from carolus_env.system.arrays import F64, U64, Bits, Int, Records, allocate, int64
@@ -182,12 +182,7 @@ def _answers(s: np.void) -> Any:
     discs = legal.playable_discs(s)
     if s["players"] == 2:
         return discs
-    lowest = discs & -discs
-    highest = lowest
-    for d in range(rules.DISCS):
-        if discs >> d & 1:
-            highest = 1 << d
-    return lowest | highest
+    return discs & -discs | 1 << (heuristic.HIGHEST_DISC[discs] - 1)
 
 
 @inlined

@@ -84,8 +84,5 @@ def _held(numbers: Sequence[int]) -> list[str]:
 
 def _paladins(numbers: Sequence[int], controlled: Sequence[bool] = (False,) * CLANS) -> list[str]:
     """Return ``r3`` for each clan; one that is controlled has an upper-case letter."""
-    letters = (
-        letter.upper() if own else letter
-        for letter, own in zip(CLAN_LETTERS, controlled, strict=True)
-    )
-    return [f"{letter}{number}" for letter, number in zip(letters, numbers, strict=True)]
+    clans = zip(CLAN_LETTERS, numbers, controlled, strict=True)
+    return [f"{letter.upper() if own else letter}{number}" for letter, number, own in clans]

@@ -37,9 +37,7 @@ class DecisionAgent(Agent):
 
     def __init__(self, players: int, dtype: str = "float32") -> None:
         observation.length(players)  # refuses other numbers
-        if dtype not in ("float32", "uint8"):
-            raise ValueError(f"dtype must be 'float32' or 'uint8', got {dtype!r}")
-        self.players, self._dtype = players, np.dtype(dtype)
+        self.players, self._dtype = players, observation.observation_dtype("dtype", dtype)
 
     @abstractmethod
     def choose(self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> Ints:

@@ -336,9 +336,7 @@ def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch:
     outcomes[0, :] = -np.inf
     while depth >= 0:
         if depth < choosers and untried[depth] != 0:
-            disc = 1
-            while untried[depth] >> (disc - 1) & 1 == 0:
-                disc += 1
+            disc = heuristic.HIGHEST_DISC[untried[depth] & -untried[depth]]  # the lowest of them
             untried[depth] ^= 1 << (disc - 1)
             trying = disc - 1 if depth == 0 else trying
             states[depth + 1] = states[depth]
