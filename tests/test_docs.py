@@ -152,13 +152,13 @@ def test_the_pages_for_training_have_snippets_that_train(tmp_path, monkeypatch):
     first, tracked, climb = snippets("training")
     assert run(first, tmp_path)["run"].done == 8192
     assert (tmp_path / "runs" / "mine" / "best.safetensors").exists()
-    if find_spec("wandb") is None:  # `make integrations ARGS=wandb` has the real one
+    if not (is_here := find_spec("wandb") is not None):  # `make integrations ARGS=wandb` has it
         stand_in = SimpleNamespace(init=lambda **_: SimpleNamespace(log=log, finish=lambda: None))
         monkeypatch.setitem(sys.modules, "wandb", stand_in)
     logged, log = {}, lambda values, step: logged.setdefault(step, {}).update(values)
     monkeypatch.setenv("WANDB_MODE", "offline")
     tracker = run(first + tracked, tmp_path)["tracker"]
-    summary = dict(tracker.summary) if find_spec("wandb") else logged[8192]
+    summary = dict(tracker.summary) if is_here else logged[8192]
     assert summary["train/loss"] > 0
     (tmp_path / "climb.py").write_text(climb)
     monkeypatch.syspath_prepend(tmp_path)
