@@ -48,16 +48,14 @@ def board_text(state: np.void) -> str:
         head, owner = [f"[{first}]"], region["owner"]
         if owner != NOBODY:
             head.append(f"{TEAM_LETTERS[owner]}{region['castles']}")
-        if k == 0:
-            head.append("E")
+        head += ["E"] * (k == 0)
         paladins = _held(region["paladins"])
         gap = " " if sum(len(text) + 1 for text in paladins) <= _WIDTH else ""
         line, column = _PLACES[first]
         write(line, column * _WIDTH, " ".join(head))
         write(line + 1, column * _WIDTH, gap.join(paladins))
     inside = [situation(state), "", "    team court               reserve"]
-    for seat, team in enumerate(state["team"][: state["players"]].tolist()):
-        inside.append(_player(data, seat, team))
+    inside += [_player(data, *seat) for seat in enumerate(state["team"][: state["players"]])]
     inside.append("  supply " + " ".join(_paladins(data["supply"])))
     for i, text in enumerate(inside):
         write(3 + i, _WIDTH + 1, text, _INSIDE)
@@ -73,8 +71,8 @@ def _player(data: dict[str, Any], seat: int, team: int) -> str:
     castles = f"{TEAM_LETTERS[team]}{data['castles'][team]}"
     court = _paladins(data["courts"][seat], [holder == seat for holder in data["control"]])
     crowns = f"+{data['crowns'][seat]}" if data["crowns"][seat] else ""
-    reserve = "".join(_held(data["reserves"][seat]))
-    return f"{to_move} {seat} {castles:5}{' '.join(court):19} {reserve}{crowns}"
+    held = "".join(_held(data["reserves"][seat])) + crowns
+    return f"{to_move} {seat} {castles:5}{' '.join(court):19} {held}"
 
 
 def _held(numbers: Sequence[int]) -> list[str]:
