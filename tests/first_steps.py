@@ -73,11 +73,14 @@ def main() -> None:
         steps["parallel"] = play_in_parallel
         words = ["greedy", "random", "--games", "12", "--quiet"]
         steps["evaluate"] = lambda: sys.exit(code) if (code := evaluate.main(words)) else None
+        steps["learner sb3"] = lambda: update("sb3")
     else:
         steps["turns"] = lambda: warmup._use("turns")
         for name in sorted(bots.known().keys() - {"exe"}):  # which needs a program
             steps[name] = lambda name=name: decide(name)
-        for name in learners.LEARNERS:
+        for name in sorted(
+            learners.LEARNERS.keys() - {"sb3"}
+        ):  # whose kernels are those of interfaces
             steps[f"learner {name}"] = lambda name=name: update(name)
     for name, step in steps.items():
         if name.endswith("sb3") and find_spec("torch") is None:

@@ -320,7 +320,6 @@ make ladder
 make lint
 make lint-page
 make newest
-make newest ARGS=all
 make newest ARGS=all NEWEST_PYTHON=python3.12
 make signatures
 make tables
