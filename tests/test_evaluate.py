@@ -252,7 +252,7 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
     assert (cup / "report.html").read_text() == "54 games"
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert err.endswith("games.jsonl: exists; resume it or move it\n")
+    assert err.endswith("games.jsonl: exists; resume it (--resume) or move it\n")
     assert run(*words, "--resume")[0] == 0
     assert (cup / "games.jsonl").read_bytes() == before
 

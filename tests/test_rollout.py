@@ -372,7 +372,7 @@ def test_a_recorded_game_is_analysed_decision_by_decision(capsys, tmp_path, monk
     assert positions.analyse(words) == 130
     out, err = capsys.readouterr()
     assert f"2 of {len(data['decisions'])} decisions were rolled out" in err
-    assert "a decision" in out and data["decisions"][0]["choice"] in out
+    assert "mean" in out and data["decisions"][0]["choice"] in out
     for words, text in (
         ([str(path), "--game", "7"], "holds no game 7"),
         ([str(path), "--move", "d1"], "--move needs a position"),

@@ -77,8 +77,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         listening = server.open_socket(options.port)
     except OSError as error:
         raise UserError(f"port {options.port}: {error.strerror or error}") from error
-    page = "replay/0" if files else ""
-    address = f"http://{server.HOST}:{listening.getsockname()[1]}/{page}"
+    address = f"http://{server.HOST}:{listening.getsockname()[1]}/{'replay/0' * bool(files)}"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()

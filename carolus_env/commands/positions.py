@@ -144,14 +144,14 @@ def _analyse_game(options: AnalyseOptions) -> _Analysed:
             table.append([str(at["round"]), name, choice, *costs, best])
             progress(len(rows))
     some = f"{len(rows)} of {len(decisions)} decisions were rolled out"
-    players, totals = [], [["player", "decisions", "cost", "+-", "a decision", "+-"]]
+    players, totals = [], [["player", "decisions", "cost", "+-", "mean", "+-"]]
     for seat, name in enumerate(names):
         own = [row for row in rows if row["player"] == seat]
         cost, error = sum(row["cost"] for row in own), math.hypot(*(row["error"] for row in own))
         rate = {"rate": cost / max(len(own), 1), "rate_error": error / max(len(own), 1)}
         players.append({"name": name, "decisions": len(own), "cost": cost, "error": error, **rate})
         totals.append([name, str(len(own)), *_percents(cost, error, *rate.values())])
-    text = "percent of the win that each decision with an alternative cost, with standard errors"
+    text = "what each decision cost, in percent of a win, with standard errors"
     lines = [text, *aligned(table, right=(0, 3, 4)), "", *aligned(totals, right=range(1, 6))]
     data = {"game": options.game, "decisions": rows, "players": players}
     return data, lines, some if len(rows) < len(decisions) else ""

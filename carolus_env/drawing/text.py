@@ -67,12 +67,11 @@ def board_text(state: np.void) -> str:
 
 
 def _player(data: dict[str, Any], seat: int, team: int) -> str:
-    to_move = ">" if seat == data["player"] else " "
     castles = f"{TEAM_LETTERS[team]}{data['castles'][team]}"
     court = _paladins(data["courts"][seat], [holder == seat for holder in data["control"]])
     crowns = f"+{data['crowns'][seat]}" if data["crowns"][seat] else ""
     held = "".join(_held(data["reserves"][seat])) + crowns
-    return f"{to_move} {seat} {castles:5}{' '.join(court):19} {held}"
+    return f"{' >'[seat == data['player']]} {seat} {castles:5}{' '.join(court):19} {held}"
 
 
 def _held(numbers: Sequence[int]) -> list[str]:

@@ -67,7 +67,7 @@ def begin(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> Log:
     try:
         return Log.create(path, json_line(header))
     except FileExistsError:
-        raise ResultsFileError(path, None, "exists; resume it or move it") from None
+        raise ResultsFileError(path, None, "exists; resume it (--resume) or move it") from None
 
 
 def resume(path: str | os.PathLike[str], plan: Plan, sources: Sources) -> tuple[Log, Saved]:

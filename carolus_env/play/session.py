@@ -358,10 +358,8 @@ class GameFile:
             title = f"game {number}" if type(number) is int and number >= 0 else f"line {line}"
             self.games.append({"title": title, "names": names_of(entry), "rounds": rounds})
         if not self.games:
-            lost = f"none of its {others} games was lost by {lost_by}"
-            raise RecordError(
-                [*self.problems, lost if others else "there is no game record in it"][0]
-            )
+            lost = others and f"none of its {others} games was lost by {lost_by}"
+            raise RecordError([*self.problems, lost or "there is no game record in it"][0])
 
 
 def was_lost(record: Record, agent: str) -> bool:

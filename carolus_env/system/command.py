@@ -64,10 +64,8 @@ def command(
 @contextlib.contextmanager
 def handling(handler: Callable[..., Any], *signals: signal.Signals) -> Iterator[None]:
     """Let a function handle signals in the ``with`` block; only in the main thread, which can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in signals}
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in signals if is_main}
     try:
         yield
     finally:
@@ -108,10 +106,8 @@ def _tell(error: BaseException, program: str, failed: int) -> int:
             return PIPE_CLOSED
         case RuntimeError() if str(error) == "can't start new thread":
             text = f"{_TOO_FEW[errno.EAGAIN]} (a thread)"
-        case OSError(errno=number) if number in _TOO_FEW and not hasattr(
-            error, "characters_written"
-        ):
-            text = f"{_TOO_FEW[number]} ({error.strerror})"
+        case OSError(errno=code) if code in _TOO_FEW and not hasattr(error, "characters_written"):
+            text = f"{_TOO_FEW[code]} ({error.strerror})"
         case OSError(filename=None):
             _discard_output()
             text = f"the output could not be written: {error.strerror or error}"

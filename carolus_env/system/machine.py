@@ -121,7 +121,8 @@ class MissingExtraError(ModuleNotFoundError):
 
 def install(extra: str) -> str:
     """Return the command that installs an extra of this package."""
-    return f"pip install 'carolus-env[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+    clone = f"pip install -c constraints.txt -e '.[{extra}]'"
+    return f"pip install 'carolus-env[{extra}]' (in a clone: {clone})"
 
 
 # ------------------------------------------------------------------------------------ sources
