@@ -554,7 +554,7 @@ TINY = """() => [...document.querySelectorAll("input, select, textarea")]
     .map((field) => field.outerHTML.slice(0, 99))"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_texts_can_be_read_and_fields_are_large_enough_for_a_phone(open_tab, page, scheme):
     tab = open_tab(color_scheme=scheme, reduced_motion="reduce")
     tab.locator(".level").last.hover()
@@ -689,7 +689,7 @@ OTHER_KEY = """([key, code]) => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key, code, bubbles: true, cancelable: true }))"""
 
 
-@pytest.mark.parametrize("how", ["translated", "cyrillic", "azerty"])
+@pytest.mark.parametrize("how", ["translated", "other keyboard"])
 def test_keys_decide_on_translated_pages_and_other_keyboards(open_tab, page, how):
     tab = open_tab()
     start_game(tab)
@@ -698,9 +698,9 @@ def test_keys_decide_on_translated_pages_and_other_keyboards(open_tab, page, how
         tab.reload()
 
     def press(key):
-        if how == "cyrillic" and key.isalpha():
+        if how == "other keyboard" and key.isalpha():  # Cyrillic
             return tab.evaluate(OTHER_KEY, ["йцукен"["rpbygc".index(key)], f"Key{key.upper()}"])
-        if how == "azerty" and key.isdigit():
+        if how == "other keyboard":  # AZERTY
             return tab.evaluate(OTHER_KEY, ["à&é\"'("[int(key)], f"Digit{key}"])
         return tab.keyboard.press(key)
 
@@ -728,7 +728,9 @@ DENIED = """for (const name of ["sessionStorage", "localStorage"])
 """
 
 
-@pytest.mark.parametrize("storage", [FULL, DENIED], ids=["full", "denied"])
+@pytest.mark.parametrize(
+    "storage", [FULL, pytest.param(DENIED, marks=pytest.mark.slow)], ids=["full", "denied"]
+)
 def test_a_game_is_played_without_storage_and_says_that_it_is_not_kept(open_tab, page, storage):
     tab = open_tab()
     tab.context.add_init_script(storage)
