@@ -174,9 +174,7 @@ def _bench_line(players: int, result: dict[str, Any]) -> str:
 def _plan(options: EvaluateOptions) -> evaluation.Plan:
     """Return the plan that the options describe."""
     if len(options.agents) < 2:
-        raise UserError(
-            f"name two agents or more, or --bench or --suite, got {len(options.agents)}"
-        )
+        raise UserError(f"name two agents, or --bench or --suite; got {len(options.agents)}")
     games, test = options.games, None
     if options.sprt is not None:
         try:

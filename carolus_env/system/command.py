@@ -106,8 +106,8 @@ def _tell(error: BaseException, program: str, failed: int) -> int:
             return PIPE_CLOSED
         case RuntimeError() if str(error) == "can't start new thread":
             text = f"{_TOO_FEW[errno.EAGAIN]} (a thread)"
-        case OSError(errno=code) if code in _TOO_FEW and not hasattr(error, "characters_written"):
-            text = f"{_TOO_FEW[code]} ({error.strerror})"
+        case OSError(errno=lack) if lack in _TOO_FEW and not hasattr(error, "characters_written"):
+            text = f"{_TOO_FEW[lack]} ({error.strerror})"
         case OSError(filename=None):
             _discard_output()
             text = f"the output could not be written: {error.strerror or error}"
