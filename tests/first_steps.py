@@ -26,7 +26,7 @@ from carolus_env.system.cancellation import Stop
 from carolus_env.system.compiler import COMPILED
 
 UPDATES = {
-    "ppo": {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "games": 2, "rollout": 1},
+    "ppo": {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "envs": 2, "rollout": 1},
     "value": {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "max_rounds": 1},
     "sb3": {"region": 8, "whole": 8, "envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 1},
 }
@@ -78,9 +78,7 @@ def main() -> None:
         steps["turns"] = lambda: warmup._use("turns")
         for name in sorted(bots.known().keys() - {"exe"}):  # which needs a program
             steps[name] = lambda name=name: decide(name)
-        for name in sorted(
-            learners.LEARNERS.keys() - {"sb3"}
-        ):  # whose kernels are those of interfaces
+        for name in sorted(learners.LEARNERS.keys() - {"sb3"}):  # sb3's kernels: the interfaces'
             steps[f"learner {name}"] = lambda name=name: update(name)
     for name, step in steps.items():
         if name.endswith("sb3") and find_spec("torch") is None:
