@@ -9,7 +9,7 @@ import gymnasium
 import pytest
 
 from carolus_env import carolus_magnus_v0, engine
-from carolus_env.commands import dataset, evaluate, play, train
+from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
 from carolus_env.learners import config_of
 from carolus_env.notation import from_text, to_line
@@ -39,9 +39,7 @@ def words_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@pytest.mark.parametrize(
-    "kind", [evaluate.EvaluateOptions, dataset.DatasetOptions, play.PlayOptions]
-)
+@pytest.mark.parametrize("kind", [evaluate.EvaluateOptions, dataset.DatasetOptions])
 def test_commands_take_every_option(kind, name, capsys):
     needed = ["--out", "data", "random"] if kind is dataset.DatasetOptions else []
     options, given = parse(kind, [*needed, *words_of(name)], "carolus", "")

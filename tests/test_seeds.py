@@ -80,7 +80,6 @@ OPTIONS = [
     "commands.evaluate:EvaluateOptions",
     "commands.dataset:DatasetOptions",
     "commands.positions:AnalyseOptions",
-    "commands.play:PlayOptions",
     "learners.ppo:PpoConfig",
     "learners.td:TdConfig",
     "learners.sb3:Sb3Config",

@@ -113,7 +113,7 @@ class Checked(Agent):
                 self.name,
                 f"must answer one action per game, shape {states.shape}, got shape {answer.shape}",
             )
-        legal = engine.are_legal(states, answer)
+        legal = engine.are_legal(states, np.minimum(answer, ACTIONS))  # uint64 can be too large
         if not legal.all():
             row = int(np.argmin(legal))
             raise self.illegal(states[row], int(answer[row]))

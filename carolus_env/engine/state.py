@@ -182,9 +182,9 @@ def pick(states: States, rows: Ints) -> States:
     Rows may be in any order, and name a game several times; an unknown one is an IndexError.
     """
     try:
-        if np.min(rows, initial=0) < 0:
-            raise IndexError("negative ones are not allowed")
         picked: States = as_states(states).view(RAW)[rows].view(STATE)
+        if np.less(rows, 0).any():
+            raise IndexError("negative ones are not allowed")
     except (IndexError, ValueError) as error:
         raise IndexError(f"rows must be indices of {len(states)} games: {error}") from None
     return picked
