@@ -185,7 +185,7 @@ def pick(states: States, rows: Ints) -> States:
         picked: States = as_states(states).view(RAW)[rows].view(STATE)
         if np.less(rows, 0).any():
             raise IndexError("negative ones are not allowed")
-    except (IndexError, ValueError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         raise IndexError(f"rows must be indices of {len(states)} games: {error}") from None
     return picked
 
