@@ -425,6 +425,7 @@ def install(folder: Path, wheel: Path, library: Library) -> Path:
     # With exactly this torch, a folder of wheels (PIP_FIND_LINKS) can offer a CPU build.
     tool += ["-q", "--constraint", str(ROOT / "constraints.txt")]
     env = {**os.environ, "UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS", "")}
+    env.pop("PYTHONWARNINGS", None)  # `make newest` makes warnings of our own calls errors
     for words in (library.builds_with.split(), [str(wheel), *library.requires.split()]):
         if words:
             subprocess.run([sys.executable, "-m", *tool, *words], check=True, env=env)

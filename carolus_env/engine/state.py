@@ -181,8 +181,9 @@ def pick(states: States, rows: Ints) -> States:
 
     Rows may be in any order, and name a game several times; an unknown one is an IndexError.
     """
+    states = as_states(states)
     try:
-        picked: States = as_states(states).view(RAW)[rows].view(STATE)
+        picked: States = states.view(RAW)[rows].view(STATE)
         if np.less(rows, 0).any():
             raise IndexError("negative ones are not allowed")
     except (IndexError, TypeError, ValueError) as error:

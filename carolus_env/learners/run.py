@@ -172,10 +172,9 @@ class RunConfig(ABC):
             raise ValueError(f"name must be that of a folder in {self.runs}, got {self.name!r}")
         for spec in self.eval_bots:
             make(spec)
-        if self.rules.partners != Rules().partners and self.players != 4:
-            raise ValueError(
-                f"partners {self.rules.partners!r} needs players=4, got {self.players}"
-            )
+        partners = self.rules.partners
+        if partners != Rules().partners and self.players != 4:
+            raise ValueError(f"partners {partners!r} needs players=4, got {self.players}")
         needed, here = self.memory, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > here:
             has = f"this machine has {here / 2**30:,.1f}"
