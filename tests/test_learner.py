@@ -379,15 +379,14 @@ def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
 
 
 class Failing(bots.Agent):
-    """Takes the first legal action, and fails at its k-th call."""
+    """Takes the first legal action, and fails once when it has been told how."""
 
-    def __init__(self, call, error):
-        self.calls, self.call, self.error = 0, call, error
+    error = None
 
     def act(self, states, generators):
-        self.calls += 1
-        if self.calls == self.call:
-            raise self.error("no idea")
+        if error := self.error:
+            self.error = None
+            raise error("no idea")
         return engine.legal_masks(states).argmax(axis=1)
 
 
@@ -399,8 +398,10 @@ def test_a_game_whose_opponent_failed_waits_for_a_reset(turns, error):
         partial(gym.CarolusVectorEnv, 2, 2),
         partial(sb3.CarolusVecEnv, Rules(), 2),
     ):
-        env = make(Failing(4, error), turns=turns)
-        env.reset()
+        opponent = Failing()
+        env = make(opponent, turns=turns)
+        env.reset()  # in which opponents may decide, too
+        opponent.error = error
         with pytest.raises(error):
             while True:
                 env.step(env.action_masks().argmax(axis=-1))
