@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train kernels test bounds coverage test-all gpu oldest test-oldest newest lint lint-page format-page tables docs ladder faults signatures integrations clean
+.PHONY: setup train kernels test bounds coverage test-all gpu oldest test-oldest newest lint lint-page format-page tables docs ladder faults signatures integrations seeds clean
 
 setup: $(VENV)/.installed
 
@@ -173,6 +173,10 @@ $(VENV)/.documents: $(VENV)/.installed
 # Other libraries, each in a virtual environment of its own: make integrations ARGS="torchrl skrl"
 integrations: setup
 	$(RUN) tests/integrations.py $(ARGS)
+
+# Short runs of every learner with eight seeds: none may fail or lag behind.
+seeds: setup
+	$(RUN) -m benchmarks.seeds $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .venv-newest-* .pytest_cache .ruff_cache .mypy_cache .hypothesis

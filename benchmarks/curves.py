@@ -26,6 +26,7 @@ from benchmarks.results import Row, markdown, measuring_parser, report
 from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation.ladder import Evaluation, evaluate
+from carolus_env.learners.run import Progress, Run, RunConfig
 from carolus_env.system.files import write_file, write_json
 
 
@@ -70,12 +71,14 @@ Note = Callable[[int, float, Evaluation], None]
 """A function of the decisions, the CPU-seconds of learning, and the evaluation."""
 
 
-def learn_example(players: int, seed: int, steps: int, folder: Path, note: Note) -> None:
+def learn_example(
+    players: int, seed: int, steps: int, folder: Path, note: Note, every: int, games: int
+) -> None:
     """Learn as `examples/ppo_torch.py` does."""
     import torch
 
     ppo_torch: Any = import_module("examples.ppo_torch")  # a script
-    args = ppo_torch.Args(players=players, seed=seed, steps=steps, eval_every=EVERY)
+    args = ppo_torch.Args(players=players, seed=seed, steps=steps, eval_every=every)
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     network = ppo_torch.Network(ppo_torch.Size(players, args.region, args.whole), seed)
@@ -83,34 +86,23 @@ def learn_example(players: int, seed: int, steps: int, folder: Path, note: Note)
     for done in ppo_torch.train(args, network):
         before = time.process_time()
         model = network.model({"seed": seed, "decisions": done})
-        result = evaluate(DecisionsBot(model), Rules(players), GAMES, near=elo)
+        result = evaluate(DecisionsBot(model), Rules(players), games, near=elo)
         note(done, before - started - evaluating, result)
         elo = result.elo
         model.save(folder / "final")
         evaluating += time.process_time() - before
 
 
-def learn_sb3(
-    players: int, seed: int, steps: int, folder: Path, note: Note, opponents: str
-) -> None:
-    """Learn as ``train.py --learner sb3`` does."""
-    from carolus_env.learners.run import Progress, Run
-    from carolus_env.learners.sb3 import Sb3Config
+def learn_run(config: RunConfig, folder: Path, note: Note) -> Run:
+    """Learn as ``train.py`` does."""
 
     def show(progress: Progress) -> None:
         if progress.evaluation is not None:
             note(progress.done, run.learner.cpu_seconds, progress.evaluation)
 
-    config = Sb3Config(
-        rules=Rules(players),
-        seed=seed,
-        steps=steps,
-        opponents=opponents,
-        eval_every=EVERY,
-        eval_games=GAMES,
-    )
     run = Run(config, folder, show=show)
     run.train()
+    return run
 
 
 def learn(name: str, players: int, seed: int, folder: Path) -> None:
@@ -136,9 +128,13 @@ def learn(name: str, players: int, seed: int, folder: Path) -> None:
         print(f"{name}, {players} players, seed {seed}: {points[-1]}", flush=True)
 
     if curve.learner == "example":
-        learn_example(players, seed, steps, folder, note)
+        learn_example(players, seed, steps, folder, note, EVERY, GAMES)
     else:
-        learn_sb3(players, seed, steps, folder, note, curve.opponents)
+        from carolus_env.learners.sb3 import Sb3Config
+
+        often: dict[str, int] = {"eval_every": EVERY, "eval_games": GAMES}
+        one: Any = {"rules": Rules(players), "seed": seed, "opponents": curve.opponents}
+        learn_run(Sb3Config(**one, steps=steps, **often), folder, note)
     (folder / "finished").touch()
 
 

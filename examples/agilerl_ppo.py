@@ -33,7 +33,7 @@ from agilerl.networks.distributions import EvolvableDistribution
 from agilerl.networks.value_networks import ValueNetwork
 from agilerl.rollouts.on_policy import collect_rollouts
 from gymnasium.vector import AutoresetMode, VectorEnv
-from scorer import Scorer, ScorerAgent, TurnArgs, run
+from scorer import LOWEST, Scorer, ScorerAgent, TurnArgs, run
 from torch import Tensor, nn
 
 
@@ -65,7 +65,7 @@ class Rows(Scorer):
         scores: Tensor = self.layers(rows)[..., 0]
         if self.num_outputs > 1:
             return scores
-        return scores.masked_fill(rows[..., 0] == 0, -1e9).amax(dim=1, keepdim=True)
+        return scores.masked_fill(rows[..., 0] == 0, LOWEST).amax(dim=1, keepdim=True)
 
 
 class Actor(StochasticActor):

@@ -40,9 +40,9 @@ def make_network(length: int) -> nn.Sequential:
 
 
 def logits_of(network: nn.Module, observations: Any, masks: Any) -> Tensor:
-    """Compute logits ``(N, 95)`` from arrays of observations and masks; very low where illegal."""
+    """Compute logits ``(N, 95)`` from observations and masks; the lowest where illegal."""
     logits: Tensor = network(torch.from_numpy(np.asarray(observations, np.float32)))
-    return logits.masked_fill(torch.from_numpy(masks == 0), -1e9)
+    return logits.masked_fill(torch.from_numpy(masks == 0), torch.finfo(logits.dtype).min)
 
 
 def train(data: Arrays, players: int) -> nn.Module:

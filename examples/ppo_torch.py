@@ -15,9 +15,9 @@ players and with partners. What is specific to such games; the rest is PPO (arXi
   of the others too: the position after *any* decision tells every seat what it was worth. So
   advantages are those of plain GAE (arXiv:1506.02438), a vector a step, and each decision uses the
   entry of the seat that took it. Nothing is discounted: rewards come at the end alone.
-- Masks. A handful of the 95 actions are legal. The logits of the others are set to a large negative
-  number, in play and in the update alike, so they have neither probability nor gradient
-  (arXiv:2006.14171).
+- Masks. A handful of the 95 actions are legal. The logits of the others become the lowest number
+  that there is, in play and in the update alike, so they have neither probability nor gradient
+  (arXiv:2006.14171), whatever the network says of the legal ones.
 - Ends. An ended game restarts within the step: the rewards are those of the ended game, the
   observation is already the next one's. Nothing is bootstrapped across an end, nor where a game is
   cut off: its payoffs are 0, and the observation counts the rounds down.
@@ -106,9 +106,9 @@ class Network(nn.Module):
     def forward(self, obs: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
         """Return log probabilities ``(N, 95)`` and values ``(N, players)``."""
         logits, values = forward(self.weights, obs.float(), self.size.players, torch)
-        return logits.masked_fill(masks == 0, -1e9).log_softmax(
-            dim=1
-        ), values  # finite: 0 x it is 0
+        # Not minus infinity: 0 times that is no number.
+        logits = logits.masked_fill(masks == 0, torch.finfo(logits.dtype).min)
+        return logits.log_softmax(dim=1), values
 
     def model(self, about: dict[str, Any]) -> DecisionModel:
         """Return the network as NumPy arrays, a file's contents."""
@@ -191,14 +191,16 @@ def advantages(decisions: Decisions, gae_lambda: float) -> Tensor:
     return result
 
 
-def learn(network: Network, optimizer: Any, decisions: Decisions, args: Args) -> float:
-    """Update the network by PPO; return the mean entropy of the policy."""
+def learn(
+    network: Network, optimizer: Any, decisions: Decisions, args: Args
+) -> tuple[float, float]:
+    """Update the network by PPO; return means: the policy's entropy, and how far it moved (KL)."""
     gains = advantages(decisions, args.gae_lambda)
     returns = clockwise(gains + decisions.values[:-1], decisions.seats, 1)
     gains = gains.gather(2, decisions.seats[..., None])[..., 0]
     everything = (decisions.obs, decisions.masks, decisions.actions, decisions.log_probs)
     flat = [part.flatten(0, 1) for part in (*everything, gains, returns)]
-    entropies = []
+    measured = []
     for _ in range(args.epochs):
         order = torch.randperm(len(flat[0]), device=args.device)
         for chosen in order.split(args.minibatch):
@@ -207,10 +209,11 @@ def learn(network: Network, optimizer: Any, decisions: Decisions, args: Args) ->
             if len(gain) > 1:  # one alone would be 0 without its mean
                 gain = (gain - gain.mean()) / (gain.std(correction=0) + 1e-8)
             log_prob = log_probs.gather(1, actions[:, None])[:, 0]
+            change = log_prob - before
             if args.teacher:
-                policy_loss = -log_prob.mean()
+                change, policy_loss = torch.zeros(1), -log_prob.mean()
             else:
-                ratio = (log_prob - before).exp()
+                ratio = change.exp()
                 clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
                 policy_loss = -torch.min(gain * ratio, gain * clipped).mean()
             value_loss = (values - target).square().mean()
@@ -220,8 +223,12 @@ def learn(network: Network, optimizer: Any, decisions: Decisions, args: Args) ->
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), args.longest_gradient)
             optimizer.step()
-            entropies.append(entropy.detach())
-    return float(torch.stack(entropies).mean())
+            distance = (change.exp() - 1 - change).mean()  # Kullback and Leibler's, estimated
+            measured.append(torch.stack([entropy, distance]).detach())
+    if not all(weight.isfinite().all() for weight in network.parameters()):
+        raise SystemExit("weights are no longer finite: choose a lower --learning-rate")
+    means: list[float] = torch.stack(measured).mean(0).tolist()
+    return means[0], means[1]
 
 
 def evaluate(network: Network, args: Args) -> None:
@@ -248,7 +255,7 @@ def train(args: Args, network: Network) -> Iterator[int]:
         observation="uint8",
         device=args.device,
     )
-    optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate, eps=1e-5)
+    optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate, eps=1e-5, fused=True)
     decisions = Decisions(args, batch)
     teacher = Teacher(args.teacher, args) if args.teacher else None
     each = args.envs * args.rollout
@@ -258,12 +265,13 @@ def train(args: Args, network: Network) -> Iterator[int]:
         started = time.perf_counter()
         optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / updates)
         play(batch, network, decisions, teacher)
-        entropy = learn(network, optimizer, decisions, args)
+        entropy, distance = learn(network, optimizer, decisions, args)
         batch.check()  # waits for the GPU
         seconds += time.perf_counter() - started
         done = (update + 1) * each
         print(
             f"{done:>12,} decisions  {done / seconds:>9,.0f}/s  entropy {entropy:.2f}  "
+            f"KL {distance:.3f}  "
             f"{1 / max(1 - decisions.goes_on.mean().item(), 1e-9):.0f} decisions a game",
             flush=True,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import gymnasium
 import numpy as np
@@ -24,6 +24,8 @@ from carolus_env.envs.turns import length
 from carolus_env.integrations.agents import TurnAgent
 from carolus_env.system.command import script_options
 from carolus_env.system.options import option
+
+LOWEST: Final = torch.finfo(torch.float32).min  # logit of no candidate: 0 times it is 0
 
 
 @dataclass
@@ -67,11 +69,10 @@ class ActorCritic(Scorer):
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits ``(..., K)`` and the expected value ``(..., 1)``.
 
-        A row begins with 1 where there is a candidate; elsewhere the logit is very low, but finite,
-        so that 0 times it is 0.
+        A row begins with 1 where there is a candidate; elsewhere the logit is `LOWEST`.
         """
         logits, values = self.layers(rows).unbind(dim=-1)
-        logits = logits.masked_fill(rows[..., 0] == 0, -1e9)
+        logits = logits.masked_fill(rows[..., 0] == 0, LOWEST)
         return logits, (logits.detach().softmax(dim=-1) * values).sum(dim=-1, keepdim=True)
 
 

@@ -57,7 +57,7 @@ class LegalCategorical(MaskedCategorical):
     """MaskedCategorical with the observation's int8 masks."""
 
     def __init__(self, logits: Tensor, mask: Tensor) -> None:
-        super().__init__(logits=logits, mask=mask.bool(), neg_inf=-1e9)
+        super().__init__(logits=logits, mask=mask.bool(), neg_inf=torch.finfo(logits.dtype).min)
 
 
 def train(args: Args) -> ActorCritic:

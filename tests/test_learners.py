@@ -177,6 +177,7 @@ def check_training(learner, training, shown):
         assert learner == "sb3" or (point["loss"] > 0 and 0 <= point["rounds"] < 40)
         if learner != "value":
             assert 0 < point["entropy"] < np.log(95) and 0 <= point["clip_fraction"] < 1
+            assert point["approx_kl"] >= 0
     amount = {"value": "50 games, 2 workers", "ppo": "512 decisions, 2 workers"}
     assert f"players, {amount.get(learner, '512 decisions against ')}" in shown
     assert re.search(r"after \d+ \w+: [\d.]+% against planner, .*Elo on the ladder -?\d+ \(", shown)
@@ -190,8 +191,8 @@ def check_tensorboard(learner, folder, unit):
     accumulator = "tensorboard.backend.event_processing.event_accumulator"
     events = pytest.importorskip(accumulator).EventAccumulator(str(folder))
     events.Reload()
-    own = {"value": "rounds", "ppo": "rounds entropy clip_fraction"}
-    own = own.get(learner, "payoff entropy clip_fraction").split()
+    own = {"value": "rounds", "ppo": "rounds entropy clip_fraction approx_kl"}
+    own = own.get(learner, "payoff entropy clip_fraction approx_kl").split()
     assert set(events.Tags()["scalars"]) == {
         *("train/loss", "train/learning_rate", *(f"train/{name}" for name in own)),
         *(f"time/{unit}_per_s", "time/cpu_minutes"),
@@ -573,6 +574,14 @@ def test_runs_that_begin_together_get_folders_of_their_own(tmp_path, monkeypatch
     assert all(read(job.folder, "config")["config"]["minutes"] == 2 for job in jobs)
     with pytest.raises(UserError, match="exists already"):
         train.read_job([*given, "--name", name])
+
+
+@pytest.mark.parametrize("learner", ["ppo", slow("sb3")])
+def test_an_update_that_goes_much_too_far_is_told(tmp_path, capsys, learner):
+    rates = {"ppo": "0.9 --policy-square 0.001 --policy-weight 50 --epochs 4", "sb3": "0.3"}
+    given = words(learner, tmp_path, *f"--learning-rate {rates[learner]}".split())
+    assert train.main(given) == 0
+    assert "the policy moved by a Kullback-Leibler distance of " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("learner", ["ppo", slow("value"), slow("sb3")])

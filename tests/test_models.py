@@ -7,6 +7,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from networks import random_model
 from safetensors.numpy import save as tensor_bytes
 
@@ -301,6 +303,22 @@ def test_a_policy_over_single_decisions_follows_the_clans_and_is_the_same_in_pyt
         strict=True,
     ):
         np.testing.assert_allclose(with_torch.numpy(), ours, atol=1e-5)
+
+
+@given(seed=st.integers(0, 10**6), players=st.integers(2, 4), larger=st.sampled_from([1, 10, 100]))
+def test_no_weights_and_no_position_make_a_logit_that_passes_a_librarys_mask(seed, players, larger):
+    random, highs = np.random.default_rng(seed), observation.highs(players).astype(float)
+    seen = np.rint(
+        highs * random.choice([0, 0.01, 0.1, 1], (64, len(highs)), p=[0.4, 0.2, 0.2, 0.2])
+    )
+    regions = np.arange(15) < random.integers(2, 16, 64)[:, None]
+    seen[:, observation.slices(players)["region_exists"]] = regions
+    for name in (None, f"{players}p"):
+        model = decision_model(players, seed) if name is None else find("decisions", name)
+        weights = {key: np.float32(larger) * weight for key, weight in model.weights.items()}
+        logits, values = decisions.forward(weights, seen.astype(np.float32), players, np)
+        assert np.abs(logits).max() <= decisions.LARGEST_LOGIT
+        assert np.abs(values).max() <= 1.00001
 
 
 @pytest.mark.parametrize("name", [".", "..", "/", "~nobodyx/y"])

@@ -288,6 +288,9 @@ python -m benchmarks.paired BEFORE AFTER
 python -m benchmarks.peers
 python -m benchmarks.peers --peers pgx --repeats 9 --save
 python -m benchmarks.rendering --save
+python -m benchmarks.seeds
+python -m benchmarks.seeds --learned --save
+python -m benchmarks.seeds --learners sb3 --players 2 --seeds 1 2 3
 python -m benchmarks.startup --save
 python -m benchmarks.search --longest 0.01
 python -m benchmarks.search --save

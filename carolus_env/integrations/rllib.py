@@ -40,7 +40,7 @@ except ImportError as error:
         "pip install 'ray[rllib]' torch"
     ) from error
 
-NO_CANDIDATE: Final = -1e9  # logit: finite, so that its product with probability 0 is 0
+LOWEST: Final = torch.finfo(torch.float32).min  # logit of no candidate: 0 times it is 0
 
 
 class CarolusMultiAgentEnv(MultiAgentEnv):
@@ -202,7 +202,7 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
         """Return the logits and values of the candidates, ``(N, K)`` each."""
         inputs = batch[Columns.OBS]
         logits, values = self.scorer(inputs["observations"]).unbind(dim=-1)
-        return logits.masked_fill(inputs["action_mask"] == 0, NO_CANDIDATE), values
+        return logits.masked_fill(inputs["action_mask"] == 0, LOWEST), values
 
 
 class RLlibAgent(Agent):

@@ -394,12 +394,14 @@ def _logit_gradients(
     entropy = float32(0)
     for k in range(count):
         entropy -= p[k] * (policy.logits[k] - log_total)
-    ratio = np.exp(policy.logits[choice] - log_total - experience.log_probs[d])
+    change = policy.logits[choice] - log_total - experience.log_probs[d]
+    ratio = np.exp(change)
     advantage = (experience.advantages[d] - loss.mean) * loss.scale
     clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip
     stats[2] += 1
     stats[3] += entropy
     stats[4] += 1.0 if clipped else 0.0
+    stats[7] += ratio - 1 - change
     for k in range(count):
         g = loss.entropy * p[k] * (policy.logits[k] - log_total + entropy)
         if not clipped:
@@ -414,7 +416,7 @@ def add_gradients(
     """Add the gradients of the chosen decisions to those of the batch.
 
     ``stats`` from 2 on are decisions, their entropy, how many were clipped, values that were
-    learnt, and their cross-entropy.
+    learnt, their cross-entropy, and the Kullback-Leibler distance from the policy that decided.
     """
     layers, scores = batch.layers, batch.deltas.scores
     kept, weights, teams = experience.inputs, policy.net.weights, layers.values.shape[1]
@@ -487,7 +489,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
     """A worker: it plays a rollout of its own games, and learns from it in batches."""
 
     Config = PpoConfig
-    stats = ("games", "rounds", "decisions", "entropy", "clipped", "values", "loss")
+    stats = ("games", "rounds", "decisions", "entropy", "clipped", "values", "loss", "kl")
 
     def __init__(self, config: PpoConfig) -> None:
         super().__init__(config)
@@ -535,6 +537,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
             "loss": sums["loss"] / max(sums["values"], 1),
             "entropy": sums["entropy"] / decisions,
             "clip_fraction": sums["clipped"] / decisions,
+            "approx_kl": sums["kl"] / decisions,
             "rounds": sums["rounds"] / max(sums["games"], 1),
         }
 

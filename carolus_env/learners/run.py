@@ -396,8 +396,11 @@ class Run:
                     "infinity, which is not saved: choose a lower learning_rate",
                     FAILED,
                 )
+        metrics = learner.metrics()
+        if (distance := metrics.get("approx_kl", 0.0)) > 1:  # PPO expects hundredths
+            far = f"the policy moved by a Kullback-Leibler distance of {distance:.3g}"
+            note(f"train: after {self.done:,} {config.unit} {far}: lower the learning_rate")
         if self._passed(config.curve_every) or self._ended():
-            metrics = learner.metrics()
             values = {f"train/{name}": value for name, value in metrics.items()}
             values["train/learning_rate"] = config.rate_at(self.progress)
             values[f"time/{config.unit}_per_s"] = self._pace()

@@ -139,8 +139,7 @@ class DecisionPolicy(MaskableActorCriticPolicy):
         del self.action_net, self.value_net
         self.action_net: Any = lambda outputs: outputs[:, :ACTIONS]
         self.value_net: Any = lambda outputs: outputs[:, ACTIONS:]
-        optimizer: Any = self.optimizer_class
-        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+        self.optimizer = torch.optim.Adam(self.parameters(), eps=1e-5, fused=True)  # it is faster
 
 
 class Itself(Agent):
@@ -200,12 +199,8 @@ class Sb3Learner(Learner):
         """Return means of the last update, and the payoff of the last hundred games."""
         update = self.ppo.logger.name_to_value
         payoffs = [episode["r"] for episode in self.ppo.ep_info_buffer or ()] or [0.0]
-        return {
-            "loss": update["train/loss"],
-            "entropy": -update["train/entropy_loss"],
-            "clip_fraction": update["train/clip_fraction"],
-            "payoff": sum(payoffs) / len(payoffs),
-        }
+        same = {name: update[f"train/{name}"] for name in ("loss", "clip_fraction", "approx_kl")}
+        return {**same, "entropy": -update["train/entropy_loss"], "payoff": float(np.mean(payoffs))}
 
     def model(self, about: Mapping[str, Any]) -> DecisionModel:
         weights = self.policy.features_extractor.weights

@@ -29,6 +29,7 @@ from carolus_env.system.arrays import F32
 from carolus_env.system.options import whole_number
 
 LAYERS: Final = 2
+LARGEST_LOGIT: Final = 50.0  # libraries mask by large numbers, which no logit may reach
 LIMITS: Final = (1, 1024)  # the lowest and the highest `Size.region` and `Size.whole`
 
 # Steps: from the first number to the last.
@@ -196,8 +197,7 @@ def inputs(observations: Any, players: int, xp: ModuleType) -> tuple[Any, ...]:
 
 def _numbers(first: int, after: int, beside: Any, xp: ModuleType) -> Any:
     """Return ``first .. after - 1`` as float32, on the device of an array."""
-    device = {} if xp is np else {"device": beside.device}
-    return xp.arange(first, after, dtype=xp.float32, **device)
+    return xp.arange(first, after, dtype=xp.float32, device=beside.device)
 
 
 def _over_others(x: Any, xp: ModuleType) -> Any:
@@ -264,8 +264,7 @@ def forward(
     pairs = pairs + clans @ w["place_clan"] + xp.swapaxes(regions @ w["place_region"], 1, 2)
     places = xp.concatenate([clans @ w["court"], pairs], axis=2).reshape(len(whole), -1)
     logits = xp.concatenate([discs, crowns, moves, places], axis=1)
-    assert logits.shape[1] == rules.ACTIONS
-    return logits, values
+    return LARGEST_LOGIT * xp.tanh(logits / LARGEST_LOGIT), values
 
 
 def softmax(scores: Any, xp: ModuleType) -> Any:
