@@ -161,7 +161,7 @@ def test_the_network_for_turns_scores_candidates_alike_and_no_others():
     mask[:, :6] = 1
     batch = {"obs": {"observations": rows, "action_mask": mask}}
     logits, values = module._forward(batch)["logits"], module.compute_values(batch)
-    assert (logits[:, 6:] == rllib.NO_CANDIDATE).all() and values.shape == (4,)
+    assert (logits[:, 6:] == rllib.LOWEST).all() and values.shape == (4,)
     order = torch.tensor([3, 1, 0, 5, 2, 4, *range(6, 16)])
     batch["obs"]["observations"] = rows[:, order]
     torch.testing.assert_close(module._forward(batch)["logits"], logits[:, order])

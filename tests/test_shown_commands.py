@@ -324,6 +324,7 @@ make lint
 make lint-page
 make newest
 make newest ARGS=all NEWEST_PYTHON=python3.12
+make seeds
 make signatures
 make tables
 make test
