@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.machine import line
 from benchmarks.results import Row, markdown, measuring_parser, report
+from carolus_env import learners
 from carolus_env.bots.network import DecisionsBot
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation.ladder import Evaluation, evaluate
@@ -130,11 +131,10 @@ def learn(name: str, players: int, seed: int, folder: Path) -> None:
     if curve.learner == "example":
         learn_example(players, seed, steps, folder, note, EVERY, GAMES)
     else:
-        from carolus_env.learners.sb3 import Sb3Config
-
-        often: dict[str, int] = {"eval_every": EVERY, "eval_games": GAMES}
-        one: Any = {"rules": Rules(players), "seed": seed, "opponents": curve.opponents}
-        learn_run(Sb3Config(**one, steps=steps, **often), folder, note)
+        one = {"learner": curve.learner, "players": players, "seed": seed, "steps": steps}
+        often = {"eval_every": EVERY, "eval_games": GAMES}
+        config = learners.config_of({**one, **often, "opponents": curve.opponents})
+        learn_run(config, folder, note)
     (folder / "finished").touch()
 
 

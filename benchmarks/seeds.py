@@ -14,19 +14,18 @@ import json
 import sys
 import traceback
 from concurrent.futures import ProcessPoolExecutor
-from importlib import import_module
 from io import BytesIO
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from benchmarks.curves import learn_example, learn_run
 from benchmarks.machine import line
 from benchmarks.results import Row, markdown, measuring_parser, report
-from carolus_env.engine.rules import Rules
+from carolus_env import learners
 from carolus_env.evaluation.ladder import Evaluation
 from carolus_env.system import machine
 from carolus_env.system.files import write_file, write_json
@@ -67,19 +66,14 @@ def learn(learner: str, players: int, seed: int, folder: Path) -> None:
         if learner == "example":
             learn_example(players, seed, short.length, folder, note, every, GAMES)
         else:
-            kind = {"ppo": "ppo.PpoConfig", "value": "td.TdConfig", "sb3": "sb3.Sb3Config"}[learner]
-            module, name = kind.split(".")
-            config: Any = getattr(import_module(f"carolus_env.learners.{module}"), name)
-            length = {config.length: short.length, "eval_every": every, "curve_every": 1}
-            one = {} if learner == "sb3" else {"workers": 1}
-            often = {"eval_games": GAMES, "final_games": GAMES}
-            run = learn_run(
-                config(rules=Rules(players), seed=seed, **length, **one, **often), folder, note
-            )
-            result = run.finish()
-            note(run.done, run.learner.cpu_seconds, result)
+            options = {"learner": learner, "players": players, "seed": seed, "eval_every": every}
+            options |= {"curve_every": 1, "eval_games": GAMES, "final_games": GAMES}
+            options |= {learners.learner(learner).Config.length: short.length}
+            options |= {} if learner == "sb3" else {"workers": 1}
+            run = learn_run(learners.config_of(options), folder, note)
+            run.finish()  # the last point is that of the last network, not of the best one
             row["kl"] = max(point.get("approx_kl", 0) for point in run.curve.training)
-    except Exception as error:  # is told for what it is
+    except (Exception, SystemExit) as error:  # is told for what it is
         traceback.print_exc()
         row["failure"] = f"{type(error).__name__}: {error}"
     write_json(folder / "row.json", row)
@@ -185,8 +179,8 @@ def main() -> int:
     if not options.learned:
         with ProcessPoolExecutor(options.workers, context, max_tasks_per_child=1) as pool:
             missing = [case for case in wanted if not (case[-1] / "row.json").exists()]
-            for _ in pool.map(learn, *zip(*missing, strict=True) if missing else [()] * 4):
-                pass
+            for run in [pool.submit(learn, *case) for case in missing]:
+                run.result()
     paths = (folder / "row.json" for *_, folder in wanted)
     rows = [json.loads(path.read_text()) for path in paths if path.exists()]
     report(table(rows), rows, "seeds", options.save)

@@ -3,8 +3,7 @@
     $ python train.py --learner sb3
     $ python train.py --learner sb3 --players 4 --opponents greedy
 
-This file is meant to be copied. What it learnt is saved as safetensors; the bot ``decisions:PATH``
-plays it with NumPy alone.
+This file is meant to be copied. The bot ``decisions:PATH`` plays what was saved, with NumPy alone.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ class DecisionPolicy(MaskableActorCriticPolicy):
         del self.action_net, self.value_net
         self.action_net: Any = lambda outputs: outputs[:, :ACTIONS]
         self.value_net: Any = lambda outputs: outputs[:, ACTIONS:]
-        self.optimizer = torch.optim.Adam(self.parameters(), eps=1e-5, fused=True)  # it is faster
+        self.optimizer = self.optimizer_class(self.parameters(), **self.optimizer_kwargs)
 
 
 class Itself(Agent):
@@ -173,6 +172,7 @@ class Sb3Learner(Learner):
                 "features_extractor_class": Network,
                 "features_extractor_kwargs": {"size": config.size, "seed": config.seed},
                 "net_arch": [],
+                "optimizer_kwargs": {"eps": 1e-5, "fused": True},  # fused is faster
             },
             seed=config.seed % 2**32,  # NumPy's old generator takes no more
             **{name: getattr(config, name) for name in SAME},
